@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the processor architecture decides: how a call looks in memory, how
+ * to step over it, and how to tell an interrupt from a system call.
+ */
+#ifndef _TASKSHARED_ARCH_H
+#define _TASKSHARED_ARCH_H
+
+#include <linux/types.h>
+
+struct pt_regs;
+
+/**
+ * struct taskshared_call - a call instruction in the kernel's text
+ * @site: address of the instruction
+ * @ret: address it returns to
+ */
+struct taskshared_call {
+	unsigned long site;
+	unsigned long ret;
+};
+
+/* Entry point of the sched_yield() system call, native and compat. */
+extern const char taskshared_arch_sched_yield[];
+
+int taskshared_arch_find_call(unsigned long start, unsigned long size,
+			      unsigned long target, struct taskshared_call *call);
+bool taskshared_arch_from_interrupt(void);
+unsigned long taskshared_arch_return_address(const struct pt_regs *regs);
+void taskshared_arch_skip_call(struct pt_regs *regs, const struct taskshared_call *call);
+void taskshared_arch_skip_function(struct pt_regs *regs);
+
+#endif /* _TASKSHARED_ARCH_H */

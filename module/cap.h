@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The cap: the longest a delay may last, and the timer that enforces it. */
+#ifndef _TASKSHARED_CAP_H
+#define _TASKSHARED_CAP_H
+
+#include <linux/types.h>
+
+u32 taskshared_cap_ns(void);
+bool taskshared_cap_arm(u64 deadline);
+int taskshared_cap_init(void);
+void taskshared_cap_exit(void);
+
+#endif /* _TASKSHARED_CAP_H */

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The delay decision. A thread's delay has three states:
+ *
+ *	none ---- granted ----> active ---- cap reached ----> expired
+ *	  ^                        |                             |
+ *	  +------ pass, cut -------+------------ pass -----------+
+ *
+ * pass: through the scheduler, whoever is picked. cut: the thread itself gives
+ * the CPU back. All of it happens on the owner's CPU with interrupts off, some
+ * of it in a context that must be treated like an NMI (a breakpoint probe):
+ * nothing here takes a lock or touches a timer.
+ */
+
+#include <linux/entry-common.h>
+#include <linux/irqflags.h>
+#include <linux/kprobes.h>
+#include <linux/sched.h>
+#include <linux/sched/prio.h>
+#include <linux/timekeeping.h>
+#include <linux/taskshared.h>
+
+#include "cap.h"
+#include "compat.h"
+#include "delay.h"
+#include "slot.h"
+
+/* Is there anything but rescheduling to do before current is in user mode? */
+static bool taskshared_other_exit_work(void)
+{
+	return read_thread_flags() & EXIT_TO_USER_MODE_WORK & ~TASKSHARED_TIF_RESCHED;
+}
+NOKPROBE_SYMBOL(taskshared_other_exit_work);
+
+/* By effective priority, so that a thread boosted to real time is not delayed. */
+static bool taskshared_fair(void)
+{
+	return current->prio >= MAX_RT_PRIO &&
+	       (current->policy == SCHED_NORMAL || current->policy == SCHED_BATCH ||
+		current->policy == SCHED_IDLE);
+}
+NOKPROBE_SYMBOL(taskshared_fair);
+
+/* The table of <linux/taskshared.h>, row by row. */
+static enum taskshared_counter taskshared_delay_verdict(struct taskshared_thread *thread)
+{
+	u32 cap_ns = taskshared_cap_ns();
+
+	if (thread->delay.active)
+		return TASKSHARED_DENIED;
+	if (!cap_ns)
+		return TASKSHARED_REFUSED_OFF;
+	if (taskshared_other_exit_work())
+		return TASKSHARED_REFUSED_WORK;
+	if (!taskshared_fair())
+		return TASKSHARED_REFUSED_CLASS;
+
+	thread->delay.start = ktime_get_mono_fast_ns();
+	thread->delay.deadline = thread->delay.start + cap_ns;
+	if (!taskshared_cap_arm(thread->delay.deadline))
+		return TASKSHARED_REFUSED_CAP;
+	return TASKSHARED_GRANTED;
+}
+NOKPROBE_SYMBOL(taskshared_delay_verdict);
+
+/**
+ * taskshared_delay_decide() - may current run on instead of calling schedule()?
+ * @thread: current's
+ *
+ * Context: on the way from an interrupt or exception to user mode, when
+ * schedule() is about to be called; interrupts off, NMI-like.
+ * Return: true if schedule() is to be skipped.
+ */
+bool taskshared_delay_decide(struct taskshared_thread *thread)
+{
+	enum taskshared_counter verdict;
+
+	/* User memory: read once, compared, nothing else. */
+	if (READ_ONCE(thread->info->sched_delay) != TASK_PREEMPT_DELAY_REQ)
+		return false;
+
+	verdict = taskshared_delay_verdict(thread);
+	taskshared_count(thread, verdict);
+
+	switch (verdict) {
+	case TASKSHARED_GRANTED:
+		WRITE_ONCE(thread->info->sched_delay, TASK_PREEMPT_DELAY_GRANTED);
+		thread->delay.expired = false;
+		thread->delay.active = true;
+		taskshared_clear_resched();
+		return true;
+	case TASKSHARED_DENIED:
+		WRITE_ONCE(thread->info->sched_delay, TASK_PREEMPT_DELAY_DENIED);
+		return false;
+	default:
+		return false;
+	}
+}
+NOKPROBE_SYMBOL(taskshared_delay_decide);
+
+static void taskshared_delay_end(struct taskshared_thread *thread, enum taskshared_counter cause)
+{
+	taskshared_count_end(thread, cause, &thread->delay, ktime_get_mono_fast_ns());
+	thread->delay.active = false;
+
+	/* So that the thread does not give up a second slice for nothing. */
+	if (READ_ONCE(thread->info->sched_delay) == TASK_PREEMPT_DELAY_GRANTED)
+		WRITE_ONCE(thread->info->sched_delay, 0);
+}
+NOKPROBE_SYMBOL(taskshared_delay_end);
+
+/**
+ * taskshared_delay_pass() - the thread passes through the scheduler
+ * @thread: current's
+ *
+ * Context: interrupts off, NMI-like, or inside the scheduler.
+ */
+void taskshared_delay_pass(struct taskshared_thread *thread)
+{
+	if (thread->delay.active)
+		taskshared_delay_end(thread, thread->delay.expired ? TASKSHARED_EXPIRED :
+								     TASKSHARED_ENDED);
+}
+NOKPROBE_SYMBOL(taskshared_delay_pass);
+
+/**
+ * taskshared_delay_cut() - the thread gives the CPU back
+ * @thread: current's
+ * @cause: TASKSHARED_YIELDED or TASKSHARED_ENDED
+ *
+ * Asks for the CPU that the delay kept from the scheduler: the thread cannot get
+ * back to user mode, and so to its next delay, without a pass through it.
+ *
+ * Context: interrupts off.
+ * Return: whether a delay was running.
+ */
+bool taskshared_delay_cut(struct taskshared_thread *thread, enum taskshared_counter cause)
+{
+	lockdep_assert_irqs_disabled();
+
+	if (!thread->delay.active)
+		return false;
+	taskshared_delay_end(thread, cause);
+	taskshared_set_resched();
+	return true;
+}
+
+/**
+ * taskshared_delay_expire() - the cap is reached
+ * @thread: current's, its delay is active
+ *
+ * The delay ends when the thread passes through the scheduler, which is at once
+ * if it was interrupted in user mode.
+ *
+ * Context: hard interrupt on the owner's CPU.
+ */
+void taskshared_delay_expire(struct taskshared_thread *thread)
+{
+	lockdep_assert_irqs_disabled();
+
+	thread->delay.expired = true;
+	taskshared_set_resched();
+}
