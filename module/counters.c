@@ -98,6 +98,7 @@ static void taskshared_counters_fill(const u64 *value, struct taskshared_counter
 	counters->refused_off = value[TASKSHARED_REFUSED_OFF];
 	counters->refused_work = value[TASKSHARED_REFUSED_WORK];
 	counters->refused_class = value[TASKSHARED_REFUSED_CLASS];
+	counters->refused_rt = value[TASKSHARED_REFUSED_RT];
 	counters->refused_cap = value[TASKSHARED_REFUSED_CAP];
 	counters->yielded = value[TASKSHARED_YIELDED];
 	counters->expired = value[TASKSHARED_EXPIRED];
@@ -108,7 +109,7 @@ static void taskshared_counters_fill(const u64 *value, struct taskshared_counter
 
 	counters->requested = counters->granted + counters->denied + counters->refused_off +
 			      counters->refused_work + counters->refused_class +
-			      counters->refused_cap;
+			      counters->refused_rt + counters->refused_cap;
 	counters->active = counters->granted - counters->yielded - counters->expired -
 			   counters->ended;
 }
@@ -162,6 +163,7 @@ static const struct {
 	TASKSHARED_COUNTER_LINE(refused_off),
 	TASKSHARED_COUNTER_LINE(refused_work),
 	TASKSHARED_COUNTER_LINE(refused_class),
+	TASKSHARED_COUNTER_LINE(refused_rt),
 	TASKSHARED_COUNTER_LINE(refused_cap),
 	TASKSHARED_COUNTER_LINE(delay_ns),
 	TASKSHARED_COUNTER_LINE(delay_max_ns),

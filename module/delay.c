@@ -24,6 +24,7 @@
 #include "compat.h"
 #include "delay.h"
 #include "slot.h"
+#include "waiter.h"
 
 /* Is there anything but rescheduling to do before current is in user mode? */
 static bool taskshared_other_exit_work(void)
@@ -41,6 +42,26 @@ static bool taskshared_fair(void)
 }
 NOKPROBE_SYMBOL(taskshared_fair);
 
+/*
+ * Take need-resched away from the scheduler, unless one came meanwhile for whose
+ * sake it must stay: see waiter.c.
+ */
+static bool taskshared_delay_begin(struct taskshared_thread *thread)
+{
+	taskshared_waiter_watch(true);
+	taskshared_clear_resched();
+	smp_mb();
+	if (taskshared_waiter_urgent(thread)) {
+		taskshared_set_resched();
+		taskshared_waiter_watch(false);
+		return false;
+	}
+	thread->delay.expired = false;
+	thread->delay.active = true;
+	return true;
+}
+NOKPROBE_SYMBOL(taskshared_delay_begin);
+
 /* The table of <linux/taskshared.h>, row by row. */
 static enum taskshared_counter taskshared_delay_verdict(struct taskshared_thread *thread)
 {
@@ -54,12 +75,14 @@ static enum taskshared_counter taskshared_delay_verdict(struct taskshared_thread
 		return TASKSHARED_REFUSED_WORK;
 	if (!taskshared_fair())
 		return TASKSHARED_REFUSED_CLASS;
+	if (taskshared_waiter_urgent(thread))
+		return TASKSHARED_REFUSED_RT;
 
 	thread->delay.start = ktime_get_mono_fast_ns();
 	thread->delay.deadline = thread->delay.start + cap_ns;
 	if (!taskshared_cap_arm(thread->delay.deadline))
 		return TASKSHARED_REFUSED_CAP;
-	return TASKSHARED_GRANTED;
+	return taskshared_delay_begin(thread) ? TASKSHARED_GRANTED : TASKSHARED_REFUSED_RT;
 }
 NOKPROBE_SYMBOL(taskshared_delay_verdict);
 
@@ -85,9 +108,6 @@ bool taskshared_delay_decide(struct taskshared_thread *thread)
 	switch (verdict) {
 	case TASKSHARED_GRANTED:
 		WRITE_ONCE(thread->info->sched_delay, TASK_PREEMPT_DELAY_GRANTED);
-		thread->delay.expired = false;
-		thread->delay.active = true;
-		taskshared_clear_resched();
 		return true;
 	case TASKSHARED_DENIED:
 		WRITE_ONCE(thread->info->sched_delay, TASK_PREEMPT_DELAY_DENIED);
@@ -102,6 +122,7 @@ static void taskshared_delay_end(struct taskshared_thread *thread, enum taskshar
 {
 	taskshared_count_end(thread, cause, &thread->delay, ktime_get_mono_fast_ns());
 	thread->delay.active = false;
+	taskshared_waiter_watch(false);
 
 	/* So that the thread does not give up a second slice for nothing. */
 	if (READ_ONCE(thread->info->sched_delay) == TASK_PREEMPT_DELAY_GRANTED)

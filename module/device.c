@@ -141,7 +141,7 @@ static const struct {
 } taskshared_calls[] = {
 	{ TASKSHARED_IOC_INFO, 40, taskshared_ioc_info },
 	{ TASKSHARED_IOC_SLOT, 16, taskshared_ioc_slot },
-	{ TASKSHARED_IOC_COUNTERS, 120, taskshared_ioc_counters },
+	{ TASKSHARED_IOC_COUNTERS, 128, taskshared_ioc_counters },
 };
 
 union taskshared_arg {

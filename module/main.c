@@ -8,6 +8,7 @@
 #include "counters.h"
 #include "device.h"
 #include "probes.h"
+#include "waiter.h"
 
 static int __init taskshared_init(void)
 {
@@ -16,6 +17,7 @@ static int __init taskshared_init(void)
 	ret = taskshared_cap_init();
 	if (ret)
 		return ret;
+	taskshared_waiter_init();
 	ret = taskshared_probes_init();
 	if (ret)
 		goto cap;
@@ -30,6 +32,7 @@ static int __init taskshared_init(void)
 counters:
 	taskshared_counters_exit();
 	taskshared_probes_exit();
+	taskshared_waiter_exit();
 cap:
 	taskshared_cap_exit();
 	synchronize_rcu_tasks();
@@ -42,6 +45,7 @@ static void __exit taskshared_exit(void)
 	taskshared_device_exit();
 	taskshared_counters_exit();
 	taskshared_probes_exit();
+	taskshared_waiter_exit();
 	taskshared_cap_exit();
 	/*
 	 * Nothing enters the module's text any more. A task that a probe diverted into

@@ -9,6 +9,8 @@
  *	- sched_yield(): ends a delay like the yield call, without forfeiting the
  *	  thread's place in the queue.
  *	- the tracepoints of exit and exec: the thread leaves its slot.
+ *	- the tracepoints of wake-up, migration and priority inheritance: a task
+ *	  above the fair class comes to a CPU.
  *
  * No function is ever called through an address found here.
  */
@@ -31,6 +33,7 @@
 #include "delay.h"
 #include "probes.h"
 #include "slot.h"
+#include "waiter.h"
 
 enum taskshared_where {
 	TASKSHARED_AT_CALL,
@@ -161,6 +164,10 @@ static struct {
 } taskshared_tracepoints[] = {
 	{ "sched_process_exit", taskshared_exit_probe },
 	{ "sched_process_exec", taskshared_exec_probe },
+	{ "sched_wakeup", taskshared_waiter_wakeup },
+	{ "sched_wakeup_new", taskshared_waiter_wakeup },
+	{ "sched_migrate_task", taskshared_waiter_migrate },
+	{ "sched_pi_setprio", taskshared_waiter_boost },
 };
 
 static int taskshared_arm_tracepoints(void)

@@ -20,14 +20,17 @@
 #include "pool.h"
 #include "probes.h"
 #include "slot.h"
+#include "waiter.h"
 
 DEFINE_PER_CPU(struct taskshared_thread *, taskshared_running);
 
 /* In finish_task_switch(): preemption off, interrupts on. */
 static void taskshared_sched_in(struct preempt_notifier *notifier, int cpu)
 {
-	__this_cpu_write(taskshared_running,
-			 container_of(notifier, struct taskshared_thread, notifier));
+	struct taskshared_thread *thread = container_of(notifier, struct taskshared_thread, notifier);
+
+	taskshared_waiter_reset(thread);
+	__this_cpu_write(taskshared_running, thread);
 }
 
 /* In prepare_task_switch(): under the run-queue lock, interrupts off. */
@@ -82,6 +85,7 @@ static int taskshared_slot_go_live(struct taskshared_thread *thread)
 
 	preempt_disable();
 	preempt_notifier_register(&thread->notifier);
+	taskshared_waiter_reset(thread);
 	__this_cpu_write(taskshared_running, thread);
 	WRITE_ONCE(thread->info->tid, thread->tid);
 	preempt_enable();

@@ -19,6 +19,7 @@ struct taskshared_pool;
  * @notifier: on the thread's list from going live to release
  * @info: the slot, through the kernel's own address
  * @delay: see there
+ * @arrivals: see waiter.c
  * @tally: the thread's counters
  * @pool: the pool of the slot; a reference is held
  * @index: the slot's number in the pool
@@ -29,6 +30,7 @@ struct taskshared_thread {
 	struct preempt_notifier notifier;
 	struct task_sharedinfo *info;
 	struct taskshared_delay delay;
+	int arrivals;
 	struct taskshared_tally tally;
 
 	struct taskshared_pool *pool;

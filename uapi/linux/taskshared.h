@@ -43,6 +43,8 @@
  *	  task work, uprobe, livepatch)		stays for later
  *	the thread is not of the fair class	schedules as always; the request
  *						stays for later
+ *	a real-time, deadline or stop task	schedules as always; the request
+ *	  waits for the CPU			stays for later
  *	REQ, and no delay is running		GRANTED: the thread runs on, a timer
  *						enforces the cap
  *	REQ again while a delay is running	DENIED: it schedules
@@ -216,6 +218,8 @@ struct taskshared_slot {
  * @refused_off: requests found while delays were off (delay_us=0)
  * @refused_work: ... while other exit work was pending
  * @refused_class: ... while the thread was not of the fair class
+ * @refused_rt: ... while a real-time, deadline or stop task may have been waiting
+ *	for the CPU
  * @refused_cap: ... while the cap could not be armed on that CPU
  * @delay_ns: length of all ended delays, from the decision to the pass through
  *	the scheduler
@@ -239,6 +243,7 @@ struct taskshared_counters {
 	__u64 refused_off;
 	__u64 refused_work;
 	__u64 refused_class;
+	__u64 refused_rt;
 	__u64 refused_cap;
 	__u64 delay_ns;
 	__u64 delay_max_ns;
