@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the processor architecture decides: how a call looks in memory, how
- * to step over it, and how to tell an interrupt from a system call.
+ * What the processor architecture decides: how a call looks in memory,
+ * what is at the entry of a function, and how to tell an interrupt from a system
+ * call.
  */
 #ifndef _TASKSHARED_ARCH_H
 #define _TASKSHARED_ARCH_H
@@ -27,7 +28,6 @@ int taskshared_arch_find_call(unsigned long start, unsigned long size,
 			      unsigned long target, struct taskshared_call *call);
 bool taskshared_arch_from_interrupt(void);
 unsigned long taskshared_arch_return_address(const struct pt_regs *regs);
-void taskshared_arch_skip_call(struct pt_regs *regs, const struct taskshared_call *call);
-void taskshared_arch_skip_function(struct pt_regs *regs);
+long taskshared_arch_skipped(void);
 
 #endif /* _TASKSHARED_ARCH_H */

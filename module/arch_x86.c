@@ -79,27 +79,14 @@ unsigned long taskshared_arch_return_address(const struct pt_regs *regs)
 }
 NOKPROBE_SYMBOL(taskshared_arch_return_address);
 
-/* Continue behind the call at which @regs were taken, as if it had returned. */
-void taskshared_arch_skip_call(struct pt_regs *regs, const struct taskshared_call *call)
-{
-	regs->ip = call->ret;
-}
-NOKPROBE_SYMBOL(taskshared_arch_skip_call);
-
 /*
- * Stands in for a function that is skipped at its entry. A task may be preempted
- * in here: module exit waits for that with synchronize_rcu_tasks().
+ * Stands in for a function that is skipped at its entry: returns 0 at once. A
+ * task may be preempted in here: module exit waits for that with
+ * synchronize_rcu_tasks().
  */
-static noinline notrace long taskshared_arch_skipped(void)
+noinline notrace long taskshared_arch_skipped(void)
 {
 	barrier();
 	return 0;
 }
 NOKPROBE_SYMBOL(taskshared_arch_skipped);
-
-/* Let the function at whose entry @regs were taken return 0 at once. */
-void taskshared_arch_skip_function(struct pt_regs *regs)
-{
-	regs->ip = (unsigned long)taskshared_arch_skipped;
-}
-NOKPROBE_SYMBOL(taskshared_arch_skip_function);

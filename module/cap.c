@@ -31,19 +31,25 @@
 #define TASKSHARED_DELAY_US_MIN	5
 #define TASKSHARED_DELAY_US_MAX	50
 
+/*
+ * The timer is set this much before the cap: what lies between its expiry and the
+ * pass through the scheduler, another timer that expires at the same time included.
+ */
+#define TASKSHARED_CAP_LEAD_NS	2000
+
 /**
  * struct taskshared_cap - the timer of one CPU
  * @ready: the CPU is online and its timer was seen to work
- * @deadline: when the newest delay on this CPU reaches its cap
+ * @expires: when the timer is to fire, for the newest delay on this CPU
  * @work: starts the timer
- * @timer: fires at @deadline
+ * @timer: fires at @expires
  * @trial: completed by the first expiry, while the timer is tried
  *
  * Touched by its own CPU alone, except at set-up and teardown.
  */
 struct taskshared_cap {
 	bool ready;
-	u64 deadline;
+	u64 expires;
 	struct irq_work work;
 	struct hrtimer timer;
 	struct completion *trial;
@@ -100,7 +106,7 @@ bool taskshared_cap_arm(u64 deadline)
 
 	if (!cap->ready)
 		return false;
-	cap->deadline = deadline;
+	cap->expires = deadline - TASKSHARED_CAP_LEAD_NS;
 	irq_work_queue(&cap->work);
 	return true;
 }
@@ -111,7 +117,7 @@ static void taskshared_cap_start(struct irq_work *work)
 {
 	struct taskshared_cap *cap = container_of(work, struct taskshared_cap, work);
 
-	hrtimer_start(&cap->timer, ns_to_ktime(cap->deadline), HRTIMER_MODE_ABS_PINNED_HARD);
+	hrtimer_start(&cap->timer, ns_to_ktime(cap->expires), HRTIMER_MODE_ABS_PINNED_HARD);
 }
 
 static enum hrtimer_restart taskshared_cap_fire(struct hrtimer *timer)
@@ -133,8 +139,8 @@ static enum hrtimer_restart taskshared_cap_fire(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 
 	/* Left over from an earlier delay, while the newest one runs. */
-	if (ktime_get_ns() < thread->delay.deadline) {
-		hrtimer_set_expires(timer, ns_to_ktime(thread->delay.deadline));
+	if (ktime_get_ns() < cap->expires) {
+		hrtimer_set_expires(timer, ns_to_ktime(cap->expires));
 		return HRTIMER_RESTART;
 	}
 
@@ -149,7 +155,7 @@ static bool taskshared_cap_try(struct taskshared_cap *cap)
 	bool fired;
 
 	cap->trial = &trial;
-	cap->deadline = ktime_get_ns() + TASKSHARED_DELAY_US_MAX * NSEC_PER_USEC;
+	cap->expires = ktime_get_ns() + TASKSHARED_DELAY_US_MAX * NSEC_PER_USEC;
 	irq_work_queue(&cap->work);
 	fired = wait_for_completion_timeout(&trial, HZ);
 	irq_work_sync(&cap->work);

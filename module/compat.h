@@ -35,6 +35,11 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
+/* 6.2 renamed ftrace_instruction_pointer_set(). */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define ftrace_regs_set_instruction_pointer ftrace_instruction_pointer_set
+#endif
+
 /* 6.16 added an argument to the sched_process_exit tracepoint. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
 #define TASKSHARED_EXIT_PROBE_ARGS void *data, struct task_struct *task
