@@ -22,7 +22,7 @@ struct taskshared_call {
 };
 
 /* Entry point of the sched_yield() system call, native and compat. */
-extern const char taskshared_arch_sched_yield[];
+extern const char *const taskshared_arch_sched_yield;
 
 int taskshared_arch_find_call(unsigned long start, unsigned long size,
 			      unsigned long target, struct taskshared_call *call);

@@ -10,7 +10,7 @@
 
 #include "arch.h"
 
-const char taskshared_arch_sched_yield[] = "__x64_sys_sched_yield";
+const char *const taskshared_arch_sched_yield = "__x64_sys_sched_yield";
 
 /*
  * A kprobe by name sits behind the ENDBR64 that a function may start with, so

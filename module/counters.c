@@ -206,7 +206,7 @@ static int threads_show(struct seq_file *m, void *unused)
 	for (i = 0; i < ARRAY_SIZE(taskshared_counter_lines); i++)
 		seq_printf(m, " %s", taskshared_counter_lines[i].name);
 	seq_putc(m, '\n');
-	taskshared_pools_for_each_thread(taskshared_threads_line, m);
+	taskshared_pools_walk(taskshared_threads_line, m);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(threads);

@@ -50,7 +50,7 @@ static bool taskshared_delay_begin(struct taskshared_thread *thread)
 {
 	taskshared_waiter_watch(true);
 	taskshared_clear_resched();
-	smp_mb();
+	smp_mb(); /* pairs with the one in taskshared_waiter_arrive() */
 	if (taskshared_waiter_urgent(thread)) {
 		taskshared_set_resched();
 		taskshared_waiter_watch(false);

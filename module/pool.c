@@ -53,7 +53,7 @@ struct taskshared_page {
  * @mm: the process; a reference to the structure (mmgrab) keeps its address
  *	from being used again while the pool lives
  * @user: who pays for the pages
- * @lock: protects all below
+ * @lock: inner to taskshared_pools_lock and mmap_lock
  * @files: open files; while there are any no page goes away
  * @slots: slots taken
  * @pages: struct taskshared_page by number; read without the lock by who holds
@@ -67,7 +67,7 @@ struct taskshared_pool {
 	struct mm_struct *mm;
 	struct user_struct *user;
 
-	struct mutex lock;
+	struct mutex lock; /* protects all below */
 	unsigned int files;
 	unsigned int slots;
 	struct xarray pages;
@@ -363,8 +363,7 @@ bool taskshared_pool_is_current(const struct taskshared_pool *pool)
 }
 
 /* Call @fn for every thread that has a slot. */
-void taskshared_pools_for_each_thread(void (*fn)(struct taskshared_thread *thread, void *arg),
-				      void *arg)
+void taskshared_pools_walk(taskshared_thread_fn fn, void *arg)
 {
 	struct taskshared_pool *pool;
 	struct taskshared_page *page;

@@ -26,8 +26,8 @@ void taskshared_pool_give(struct taskshared_pool *pool, struct taskshared_thread
 int taskshared_pool_counters(struct taskshared_pool *pool, struct taskshared_counters *counters);
 struct page *taskshared_pool_page(struct taskshared_pool *pool, pgoff_t index);
 
-void taskshared_pools_for_each_thread(void (*fn)(struct taskshared_thread *thread, void *arg),
-				      void *arg);
+typedef void (*taskshared_thread_fn)(struct taskshared_thread *thread, void *arg);
+void taskshared_pools_walk(taskshared_thread_fn fn, void *arg);
 void taskshared_pools_show(struct seq_file *m);
 
 #endif /* _TASKSHARED_POOL_H */

@@ -50,7 +50,6 @@ static int taskshared_at_yield(struct kprobe *probe, struct pt_regs *regs)
 NOKPROBE_SYMBOL(taskshared_at_yield);
 
 static struct kprobe taskshared_yield_probe = {
-	.symbol_name = taskshared_arch_sched_yield,
 	.pre_handler = taskshared_at_yield,
 	.post_handler = taskshared_hook_after,
 };
@@ -252,6 +251,7 @@ int taskshared_probes_init(void)
 	if (ret)
 		return ret;
 
+	taskshared_yield_probe.symbol_name = taskshared_arch_sched_yield;
 	taskshared_yield_probe.flags = KPROBE_FLAG_DISABLED;
 	ret = register_kprobe(&taskshared_yield_probe);
 	if (ret) {

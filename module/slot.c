@@ -27,7 +27,8 @@ DEFINE_PER_CPU(struct taskshared_thread *, taskshared_running);
 /* In finish_task_switch(): preemption off, interrupts on. */
 static void taskshared_sched_in(struct preempt_notifier *notifier, int cpu)
 {
-	struct taskshared_thread *thread = container_of(notifier, struct taskshared_thread, notifier);
+	struct taskshared_thread *thread =
+		container_of(notifier, struct taskshared_thread, notifier);
 
 	taskshared_waiter_reset(thread);
 	__this_cpu_write(taskshared_running, thread);

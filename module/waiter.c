@@ -59,7 +59,7 @@ static noinline void taskshared_waiter_arrive(int cpu)
 	struct taskshared_waiter *waiter = per_cpu_ptr(&taskshared_waiter, cpu);
 
 	atomic_inc(&waiter->arrivals);
-	smp_mb__after_atomic();
+	smp_mb__after_atomic(); /* pairs with the one in taskshared_delay_begin() */
 	/*
 	 * On this CPU need-resched was set after the decision, and stays. On another
 	 * one: if a kick is under way (-EBUSY), that one will do.
