@@ -16,6 +16,9 @@
 #include "probes.h"
 #include "slot.h"
 
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
 static DEFINE_PER_CPU(struct taskshared_tally, taskshared_totals);
 static struct dentry *taskshared_debugfs;
 
@@ -51,12 +54,23 @@ NOKPROBE_SYMBOL(taskshared_tally_add_end);
  * @thread: current's
  * @which: the verdict
  *
- * Context: interrupts off, NMI-like.
+ * Context: interrupts off, NMI-like (trace events may be used there).
  */
 void taskshared_count(struct taskshared_thread *thread, enum taskshared_counter which)
 {
 	taskshared_tally_add(&thread->tally, which);
 	taskshared_tally_add(this_cpu_ptr(&taskshared_totals), which);
+
+	switch (which) {
+	case TASKSHARED_GRANTED:
+		trace_taskshared_grant(thread->tid, thread->delay.deadline - thread->delay.start);
+		break;
+	case TASKSHARED_DENIED:
+		trace_taskshared_deny(thread->tid);
+		break;
+	default:
+		trace_taskshared_refuse(thread->tid, which);
+	}
 }
 NOKPROBE_SYMBOL(taskshared_count);
 
@@ -78,6 +92,17 @@ void taskshared_count_end(struct taskshared_thread *thread, enum taskshared_coun
 
 	taskshared_tally_add_end(&thread->tally, cause, length, overrun);
 	taskshared_tally_add_end(this_cpu_ptr(&taskshared_totals), cause, length, overrun);
+
+	switch (cause) {
+	case TASKSHARED_YIELDED:
+		trace_taskshared_yield(thread->tid, length, overrun);
+		break;
+	case TASKSHARED_EXPIRED:
+		trace_taskshared_expire(thread->tid, length, overrun);
+		break;
+	default:
+		trace_taskshared_end(thread->tid, length, overrun);
+	}
 }
 NOKPROBE_SYMBOL(taskshared_count_end);
 

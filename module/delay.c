@@ -13,10 +13,11 @@
  */
 
 #include <linux/entry-common.h>
+#include <linux/errno.h>
 #include <linux/irqflags.h>
 #include <linux/kprobes.h>
+#include <linux/printk.h>
 #include <linux/sched.h>
-#include <linux/sched/prio.h>
 #include <linux/timekeeping.h>
 #include <linux/taskshared.h>
 
@@ -24,6 +25,7 @@
 #include "compat.h"
 #include "delay.h"
 #include "slot.h"
+#include "symbol.h"
 #include "waiter.h"
 
 /* Is there anything but rescheduling to do before current is in user mode? */
@@ -33,12 +35,17 @@ static bool taskshared_other_exit_work(void)
 }
 NOKPROBE_SYMBOL(taskshared_other_exit_work);
 
-/* By effective priority, so that a thread boosted to real time is not delayed. */
+/* Address of fair_sched_class, to compare with. Constant once the module is loaded. */
+static const void *taskshared_fair_class;
+
+/*
+ * By class, not by policy: a thread that is boosted to real time is of that class
+ * meanwhile, and one that a BPF scheduler runs is not fair though its policy is
+ * SCHED_NORMAL. SCHED_BATCH and SCHED_IDLE are fair.
+ */
 static bool taskshared_fair(void)
 {
-	return current->prio >= MAX_RT_PRIO &&
-	       (current->policy == SCHED_NORMAL || current->policy == SCHED_BATCH ||
-		current->policy == SCHED_IDLE);
+	return current->sched_class == taskshared_fair_class;
 }
 NOKPROBE_SYMBOL(taskshared_fair);
 
@@ -181,4 +188,13 @@ void taskshared_delay_expire(struct taskshared_thread *thread)
 
 	thread->delay.expired = true;
 	taskshared_set_resched();
+}
+
+int taskshared_delay_init(void)
+{
+	taskshared_fair_class = (const void *)taskshared_symbol_addr("fair_sched_class");
+	if (taskshared_fair_class)
+		return 0;
+	pr_err("fair_sched_class not found: kallsyms knows no data (CONFIG_KALLSYMS_ALL)\n");
+	return -ENOENT;
 }

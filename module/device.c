@@ -186,7 +186,7 @@ static long taskshared_ioctl(struct file *file, unsigned int cmd, unsigned long 
 	/* An _IO call is often made without an argument: arg is whatever was there. */
 	switch (cmd) {
 	case TASKSHARED_IOC_YIELD:
-		return taskshared_slot_yield();
+		return taskshared_slot_cut(TASKSHARED_YIELDED);
 	case TASKSHARED_IOC_RELEASE:
 		return taskshared_slot_release();
 	default:

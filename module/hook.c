@@ -10,7 +10,6 @@
 
 #include <linux/errno.h>
 #include <linux/irqflags.h>
-#include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/printk.h>
@@ -21,6 +20,7 @@
 #include "delay.h"
 #include "hook.h"
 #include "slot.h"
+#include "symbol.h"
 
 /*
  * Functions that call schedule() on the way from an interrupt to user mode, in
@@ -83,47 +83,15 @@ bool taskshared_hook_entry(unsigned long caller)
 }
 NOKPROBE_SYMBOL(taskshared_hook_entry);
 
-/*
- * register_kprobe() resolves the name before it checks whether the place may be
- * probed, so that even a refused registration yields the address.
- */
-static unsigned long taskshared_lookup(const char *name)
-{
-	struct kprobe probe = {
-		.symbol_name = name,
-		.flags = KPROBE_FLAG_DISABLED,
-	};
-
-	if (!register_kprobe(&probe))
-		unregister_kprobe(&probe);
-	return (unsigned long)probe.addr;
-}
-
-/* First address and size of the function that @addr is in. */
-static bool taskshared_function_bounds(unsigned long addr, unsigned long *start,
-				       unsigned long *size)
-{
-	char name[KSYM_SYMBOL_LEN];
-	unsigned long offset;
-	char *plus;
-
-	sprint_symbol(name, addr);
-	plus = strchr(name, '+');
-	if (!plus || sscanf(plus, "+%lx/%lx", &offset, size) != 2)
-		return false;
-	*start = addr - offset;
-	return true;
-}
-
 static bool taskshared_find_call(const char *site)
 {
 	unsigned long addr, start, size;
 	int ret;
 
-	addr = taskshared_lookup(site);
+	addr = taskshared_symbol_addr(site);
 	if (!addr)
 		return false;
-	if (!taskshared_function_bounds(addr, &start, &size)) {
+	if (!taskshared_symbol_bounds(addr, &start, &size)) {
 		pr_notice("%s: its size is not known\n", site);
 		return false;
 	}
@@ -182,7 +150,7 @@ int taskshared_hook_init(void)
 	if (ret)
 		return ret;
 
-	taskshared_schedule_addr = taskshared_lookup("schedule");
+	taskshared_schedule_addr = taskshared_symbol_addr("schedule");
 	if (!taskshared_schedule_addr) {
 		pr_err("Linux %s: schedule() not found: kprobes or kallsyms are off\n",
 		       utsname()->release);

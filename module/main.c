@@ -6,6 +6,7 @@
 
 #include "cap.h"
 #include "counters.h"
+#include "delay.h"
 #include "device.h"
 #include "probes.h"
 #include "waiter.h"
@@ -14,6 +15,9 @@ static int __init taskshared_init(void)
 {
 	int ret;
 
+	ret = taskshared_delay_init();
+	if (ret)
+		return ret;
 	ret = taskshared_cap_init();
 	if (ret)
 		return ret;

@@ -7,6 +7,7 @@
  *	- sched_yield(): ends a delay like the yield call, without forfeiting the
  *	  thread's place in the queue.
  *	- the tracepoints of exit and exec: the thread leaves its slot.
+ *	- the tracepoint of signal delivery: a delay ends.
  *	- the tracepoints of wake-up, migration and priority inheritance: a task
  *	  above the fair class comes to a CPU.
  */
@@ -17,6 +18,7 @@
 #include <linux/printk.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
@@ -42,7 +44,7 @@ static DECLARE_DELAYED_WORK(taskshared_disarm_later, taskshared_disarm_work);
 /* Entry of the system call: task context, preemption off. */
 static int taskshared_at_yield(struct kprobe *probe, struct pt_regs *regs)
 {
-	if (!taskshared_slot_yield())
+	if (!taskshared_slot_cut(TASKSHARED_YIELDED))
 		return 0;
 	instruction_pointer_set(regs, (unsigned long)taskshared_arch_skipped);
 	return 1;
@@ -65,6 +67,13 @@ static void taskshared_exec_probe(void *data, struct task_struct *task, pid_t ol
 	taskshared_slot_leave(TWA_RESUME);
 }
 
+/* A handler is about to run, or the process to die: not on granted time. */
+static void taskshared_signal_probe(void *data, int sig, struct kernel_siginfo *info,
+				    struct k_sigaction *action)
+{
+	taskshared_slot_cut(TASKSHARED_ENDED);
+}
+
 static struct {
 	const char *name;
 	void *probe;
@@ -72,6 +81,7 @@ static struct {
 } taskshared_tracepoints[] = {
 	{ "sched_process_exit", taskshared_exit_probe },
 	{ "sched_process_exec", taskshared_exec_probe },
+	{ "signal_deliver", taskshared_signal_probe },
 	{ "sched_wakeup", taskshared_waiter_wakeup },
 	{ "sched_wakeup_new", taskshared_waiter_wakeup },
 	{ "sched_migrate_task", taskshared_waiter_migrate },

@@ -234,14 +234,15 @@ void taskshared_slot_leave(enum task_work_notify_mode mode)
 }
 
 /**
- * taskshared_slot_yield() - end the calling thread's delay
+ * taskshared_slot_cut() - end the calling thread's delay
+ * @cause: TASKSHARED_YIELDED or TASKSHARED_ENDED
  *
- * The pass through the scheduler is made on the way out of the system call.
+ * The pass through the scheduler is made on the way to user mode.
  *
- * Context: process context, or the entry of the sched_yield() system call.
+ * Context: the thread's own, any.
  * Return: 1 if a delay was running, 0 if not.
  */
-int taskshared_slot_yield(void)
+int taskshared_slot_cut(enum taskshared_counter cause)
 {
 	struct taskshared_thread *thread;
 	unsigned long flags;
@@ -249,7 +250,7 @@ int taskshared_slot_yield(void)
 
 	local_irq_save(flags);
 	thread = __this_cpu_read(taskshared_running);
-	was = thread && taskshared_delay_cut(thread, TASKSHARED_YIELDED);
+	was = thread && taskshared_delay_cut(thread, cause);
 	local_irq_restore(flags);
 	return was;
 }

@@ -49,7 +49,7 @@ DECLARE_PER_CPU(struct taskshared_thread *, taskshared_running);
 struct taskshared_thread *taskshared_slot_get(struct taskshared_pool *pool);
 struct taskshared_thread *taskshared_slot_get_deferred(struct taskshared_pool *pool);
 int taskshared_slot_release(void);
-int taskshared_slot_yield(void);
+int taskshared_slot_cut(enum taskshared_counter cause);
 void taskshared_slot_leave(enum task_work_notify_mode mode);
 
 #endif /* _TASKSHARED_SLOT_H */
