@@ -21,8 +21,10 @@
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/printk.h>
+#include <linux/ptrace.h>
 #include <linux/time64.h>
 #include <linux/timekeeping.h>
+#include <asm/irq_regs.h>
 
 #include "cap.h"
 #include "compat.h"
@@ -36,6 +38,9 @@
  * pass through the scheduler, another timer that expires at the same time included.
  */
 #define TASKSHARED_CAP_LEAD_NS	2000
+
+/* How often to look after a delay that its cap finds in the kernel. */
+#define TASKSHARED_CAP_WATCH_NS	100000
 
 /**
  * struct taskshared_cap - the timer of one CPU
@@ -130,8 +135,8 @@ static enum hrtimer_restart taskshared_cap_fire(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	}
 
-	/* Moved here when its own CPU went offline: the delay ended there. */
-	if (cap != this_cpu_ptr(&taskshared_cap))
+	/* Cancelled before its CPU goes, it never fires on another one. */
+	if (WARN_ON_ONCE(cap != this_cpu_ptr(&taskshared_cap)))
 		return HRTIMER_NORESTART;
 
 	thread = __this_cpu_read(taskshared_running);
@@ -144,8 +149,11 @@ static enum hrtimer_restart taskshared_cap_fire(struct hrtimer *timer)
 		return HRTIMER_RESTART;
 	}
 
-	taskshared_delay_expire(thread);
-	return HRTIMER_NORESTART;
+	if (!taskshared_delay_expire(thread) || user_mode(get_irq_regs()))
+		return HRTIMER_NORESTART;
+	/* In the kernel it may take long, or pass unseen: look again. */
+	hrtimer_forward_now(timer, ns_to_ktime(TASKSHARED_CAP_WATCH_NS));
+	return HRTIMER_RESTART;
 }
 
 /* Does the chain irq_work, timer, interrupt work on this CPU? */

@@ -15,7 +15,7 @@
 #error "taskshared needs Linux 6.1 or later"
 #endif
 
-/* 6.3 made vm_flags constant: "mm: introduce wrapper functions for vm_flags". */
+/* 6.3 made vm_flags constant and introduced functions that change it. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
 				vm_flags_t clear)
@@ -48,8 +48,8 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
- * The bits by which the scheduler asks for the CPU. The lazy one came with
- * 6.13; on x86 the name exists from the release on that can set the bit.
+ * The bits by which the scheduler asks for the CPU. The lazy one came with 6.13,
+ * and before that to the rt flavours, where CONFIG_PREEMPT_LAZY names it.
  */
 #ifdef _TIF_NEED_RESCHED_LAZY
 #define TASKSHARED_TIF_RESCHED (_TIF_NEED_RESCHED | _TIF_NEED_RESCHED_LAZY)
@@ -59,12 +59,16 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 
 /*
  * Forget that the scheduler asked for the CPU: the thread flags (since 6.13
- * clear_tsk_need_resched() takes the lazy one along) and the folded bit in the
- * preempt count. Interrupts are off, so that the two stay in step.
+ * clear_tsk_need_resched() takes the lazy one along, the older rt flavours have
+ * a call of its own) and the folded bit in the preempt count. Interrupts are off,
+ * so that the two stay in step.
  */
 static inline void taskshared_clear_resched(void)
 {
 	clear_tsk_need_resched(current);
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0) && defined(CONFIG_PREEMPT_LAZY)
+	clear_tsk_need_resched_lazy(current);
+#endif
 	clear_preempt_need_resched();
 }
 
@@ -73,6 +77,32 @@ static inline void taskshared_set_resched(void)
 {
 	set_tsk_need_resched(current);
 	set_preempt_need_resched();
+}
+
+/*
+ * On PREEMPT_RT with lazy rescheduling, only tasks above the fair class (and a
+ * fair one that the tick found waiting for too long) ask at once.
+ */
+static inline bool taskshared_resched_urgent(void)
+{
+#ifdef _TIF_NEED_RESCHED_LAZY
+	return IS_ENABLED(CONFIG_PREEMPT_RT) && test_tsk_need_resched(current);
+#else
+	return false;
+#endif
+}
+
+/*
+ * 6.8 introduced the deadline server, which has fair tasks run now and then while
+ * real-time ones keep the CPU: then such a one is waiting.
+ */
+static inline bool taskshared_fair_by_server(void)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+	return false;
+#else
+	return current->dl_server;
+#endif
 }
 
 #endif /* _TASKSHARED_COMPAT_H */

@@ -4,10 +4,10 @@
  *
  *	none ---- granted ----> active ---- cap reached ----> expired
  *	  ^                        |                             |
- *	  +------ pass, cut -------+------------ pass -----------+
+ *	  +------ pass, cut -------+--------- pass, cut ---------+
  *
- * pass: through the scheduler, whoever is picked. cut: the thread itself gives
- * the CPU back. All of it happens on the owner's CPU with interrupts off, some
+ * pass: through the scheduler, whoever is picked. cut: before it, because the
+ * thread gives the CPU back or is about to run a signal handler. All of it happens on the owner's CPU with interrupts off, some
  * of it in a context that must be treated like an NMI (a breakpoint probe):
  * nothing here takes a lock or touches a timer.
  */
@@ -17,7 +17,9 @@
 #include <linux/irqflags.h>
 #include <linux/kprobes.h>
 #include <linux/printk.h>
+#include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/sched/task_stack.h>
 #include <linux/timekeeping.h>
 #include <linux/taskshared.h>
 
@@ -28,10 +30,15 @@
 #include "symbol.h"
 #include "waiter.h"
 
-/* Is there anything but rescheduling to do before current is in user mode? */
-static bool taskshared_other_exit_work(void)
+/*
+ * Is there anything but rescheduling to do before current is in user mode? A signal
+ * handler that has been set up, and comes next, counts.
+ */
+static bool taskshared_other_exit_work(const struct taskshared_thread *thread)
 {
-	return read_thread_flags() & EXIT_TO_USER_MODE_WORK & ~TASKSHARED_TIF_RESCHED;
+	if (read_thread_flags() & EXIT_TO_USER_MODE_WORK & ~TASKSHARED_TIF_RESCHED)
+		return true;
+	return instruction_pointer(task_pt_regs(current)) == thread->handler;
 }
 NOKPROBE_SYMBOL(taskshared_other_exit_work);
 
@@ -78,11 +85,12 @@ static enum taskshared_counter taskshared_delay_verdict(struct taskshared_thread
 		return TASKSHARED_DENIED;
 	if (!cap_ns)
 		return TASKSHARED_REFUSED_OFF;
-	if (taskshared_other_exit_work())
+	if (taskshared_other_exit_work(thread))
 		return TASKSHARED_REFUSED_WORK;
 	if (!taskshared_fair())
 		return TASKSHARED_REFUSED_CLASS;
-	if (taskshared_waiter_urgent(thread))
+	if (taskshared_resched_urgent() || taskshared_fair_by_server() ||
+	    taskshared_waiter_urgent(thread))
 		return TASKSHARED_REFUSED_RT;
 
 	thread->delay.start = ktime_get_mono_fast_ns();
@@ -145,16 +153,27 @@ NOKPROBE_SYMBOL(taskshared_delay_end);
  */
 void taskshared_delay_pass(struct taskshared_thread *thread)
 {
+	taskshared_waiter_adopt(thread);
 	if (thread->delay.active)
 		taskshared_delay_end(thread, thread->delay.expired ? TASKSHARED_EXPIRED :
 								     TASKSHARED_ENDED);
 }
 NOKPROBE_SYMBOL(taskshared_delay_pass);
 
+/*
+ * A pass in the kernel (cond_resched(), kernel preemption) that picks the same
+ * thread again calls nobody. But only the scheduler takes away the need-resched
+ * that the cap set.
+ */
+static bool taskshared_delay_passed(const struct taskshared_thread *thread)
+{
+	return thread->delay.active && thread->delay.expired && !test_tsk_need_resched(current);
+}
+
 /**
  * taskshared_delay_cut() - the thread gives the CPU back
  * @thread: current's
- * @cause: TASKSHARED_YIELDED or TASKSHARED_ENDED
+ * @cause: TASKSHARED_YIELDED or TASKSHARED_ENDED, unless the cap was reached
  *
  * Asks for the CPU that the delay kept from the scheduler: the thread cannot get
  * back to user mode, and so to its next delay, without a pass through it.
@@ -166,28 +185,36 @@ bool taskshared_delay_cut(struct taskshared_thread *thread, enum taskshared_coun
 {
 	lockdep_assert_irqs_disabled();
 
+	if (taskshared_delay_passed(thread))
+		taskshared_delay_pass(thread);
 	if (!thread->delay.active)
 		return false;
-	taskshared_delay_end(thread, cause);
+	taskshared_delay_end(thread, thread->delay.expired ? TASKSHARED_EXPIRED : cause);
 	taskshared_set_resched();
 	return true;
 }
 
 /**
- * taskshared_delay_expire() - the cap is reached
- * @thread: current's, its delay is active
+ * taskshared_delay_expire() - the cap is reached, or was some time ago
+ * @thread: current's
  *
  * The delay ends when the thread passes through the scheduler, which is at once
  * if it was interrupted in user mode.
  *
  * Context: hard interrupt on the owner's CPU.
+ * Return: whether the delay still runs.
  */
-void taskshared_delay_expire(struct taskshared_thread *thread)
+bool taskshared_delay_expire(struct taskshared_thread *thread)
 {
 	lockdep_assert_irqs_disabled();
 
+	if (taskshared_delay_passed(thread))
+		taskshared_delay_pass(thread);
+	if (!thread->delay.active)
+		return false;
 	thread->delay.expired = true;
 	taskshared_set_resched();
+	return true;
 }
 
 int taskshared_delay_init(void)

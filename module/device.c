@@ -122,12 +122,19 @@ static int taskshared_ioc_slot(struct taskshared_pool *pool, void *arg)
 static int taskshared_ioc_counters(struct taskshared_pool *pool, void *arg)
 {
 	struct taskshared_counters *counters = arg;
+	struct taskshared_thread *thread;
 
 	if (counters->flags)
 		return -EINVAL;
-	if (!counters->tid)
-		counters->tid = task_pid_vnr(current);
-	return taskshared_pool_counters(pool, counters);
+	if (counters->tid)
+		return taskshared_pool_counters(pool, counters);
+
+	thread = taskshared_slot_current();
+	if (!thread)
+		return -ESRCH;
+	counters->tid = thread->tid;
+	taskshared_tally_read(&thread->tally, counters);
+	return 0;
 }
 
 /*
@@ -204,8 +211,9 @@ static const struct file_operations taskshared_fops = {
 };
 
 /*
- * Open to everybody: what a user can take is bounded by RLIMIT_MEMLOCK and by the
- * cap. Restrict it by udev.
+ * Open to everybody: the memory a user can take is bounded by RLIMIT_MEMLOCK, the
+ * time by the cap. But while anybody has a slot, schedule() cannot be livepatched.
+ * Restrict it by udev.
  */
 static struct miscdevice taskshared_misc = {
 	.minor = MISC_DYNAMIC_MINOR,

@@ -29,7 +29,7 @@
  * kernels have a copy of it out of line that interrupts do not use.
  */
 static const char *const taskshared_sites[] = {
-	/* up to 6.8; an ordinary function */
+	/* up to 6.7; an ordinary function, of system calls too */
 	"exit_to_user_mode_prepare",
 	/* 6.8 moved the loop into headers and so into .noinstr.text */
 	"irqentry_exit_to_user_mode",
@@ -40,9 +40,7 @@ static const char *const taskshared_sites[] = {
 /* In the order they are tried: by what they cost others. */
 static const struct taskshared_hook *const taskshared_hooks[] = {
 	&taskshared_hook_call,
-#ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 	&taskshared_hook_ftrace,
-#endif
 	&taskshared_hook_kprobe,
 };
 
@@ -75,7 +73,8 @@ bool taskshared_hook_entry(unsigned long caller)
 		return false;
 
 	local_irq_save(flags);
-	skip = caller == taskshared_call.ret && taskshared_delay_decide(thread);
+	skip = caller == taskshared_call.ret && taskshared_arch_from_interrupt() &&
+	       taskshared_delay_decide(thread);
 	if (!skip)
 		taskshared_delay_pass(thread);
 	local_irq_restore(flags);
@@ -98,7 +97,8 @@ static bool taskshared_find_call(const char *site)
 	ret = taskshared_arch_find_call(start, size, taskshared_schedule_addr, &taskshared_call);
 	if (ret)
 		pr_notice("%s: %s\n", site, ret == -EEXIST ?
-			  "calls schedule() more than once" : "no call of schedule() found in it");
+			  "calls schedule() more than once" :
+			  "no call of schedule() found in it (another probe on it, or calls go through thunks)");
 	return !ret;
 }
 
@@ -177,9 +177,9 @@ int taskshared_hook_arm(void)
 	return taskshared_hook->arm();
 }
 
-void taskshared_hook_disarm(void)
+int taskshared_hook_disarm(void)
 {
-	taskshared_hook->disarm();
+	return taskshared_hook->disarm();
 }
 
 const char *taskshared_hook_name(void)

@@ -5,8 +5,6 @@
 
 #include <linux/types.h>
 
-struct kprobe;
-struct pt_regs;
 struct taskshared_call;
 
 /**
@@ -15,9 +13,10 @@ struct taskshared_call;
  * @what: in words
  * @prepare: find out whether it works for this call, disarmed
  * @drop: the reverse
- * @arm: start; may fail
- * @disarm: stop: no handler runs any more, tasks may still be in
- *	taskshared_arch_skipped()
+ * @arm: start; may fail: -EBUSY when something else redirects the function,
+ *	-EAGAIN when kprobes are switched off
+ * @disarm: stop; may fail, and then handlers still run. A task may be in a
+ *	handler or in taskshared_arch_skipped() for some time after.
  */
 struct taskshared_hook {
 	const char *name;
@@ -25,7 +24,7 @@ struct taskshared_hook {
 	int (*prepare)(const struct taskshared_call *call);
 	void (*drop)(void);
 	int (*arm)(void);
-	void (*disarm)(void);
+	int (*disarm)(void);
 };
 
 extern const struct taskshared_hook taskshared_hook_call;
@@ -36,12 +35,11 @@ extern const struct taskshared_hook taskshared_hook_kprobe;
 extern unsigned long taskshared_schedule_addr;
 
 bool taskshared_hook_entry(unsigned long caller);
-void taskshared_hook_after(struct kprobe *probe, struct pt_regs *regs, unsigned long flags);
 
 int taskshared_hook_init(void);
 void taskshared_hook_exit(void);
 int taskshared_hook_arm(void);
-void taskshared_hook_disarm(void);
+int taskshared_hook_disarm(void);
 const char *taskshared_hook_name(void);
 const char *taskshared_hook_what(void);
 const char *taskshared_hook_site(void);

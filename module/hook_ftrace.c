@@ -40,10 +40,9 @@ static int taskshared_arm(void)
 	return register_ftrace_function(&taskshared_ftrace_ops);
 }
 
-static void taskshared_disarm(void)
+static int taskshared_disarm(void)
 {
-	/* Returns when no task is in the trampoline or the handler any more. */
-	WARN_ON_ONCE(unregister_ftrace_function(&taskshared_ftrace_ops));
+	return unregister_ftrace_function(&taskshared_ftrace_ops);
 }
 
 const struct taskshared_hook taskshared_hook_ftrace = {

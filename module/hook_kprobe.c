@@ -17,7 +17,7 @@
  * to change the instruction pointer: it rules out a jump-optimised probe, and
  * makes one that sits on ftrace claim the right (and so exclude a livepatch).
  */
-void taskshared_hook_after(struct kprobe *probe, struct pt_regs *regs, unsigned long flags)
+static void taskshared_hook_after(struct kprobe *probe, struct pt_regs *regs, unsigned long flags)
 {
 }
 NOKPROBE_SYMBOL(taskshared_hook_after);
@@ -54,15 +54,36 @@ NOKPROBE_SYMBOL(taskshared_at_entry);
 static struct kprobe taskshared_schedule_probe;
 
 /* A struct kprobe cannot be registered twice as it is. */
-static int taskshared_register(void *addr, kprobe_pre_handler_t handler)
+static int taskshared_register_one(void *addr, kprobe_pre_handler_t handler,
+				   kprobe_post_handler_t after)
 {
 	taskshared_schedule_probe = (struct kprobe) {
 		.addr = addr,
 		.pre_handler = handler,
-		.post_handler = taskshared_hook_after,
+		.post_handler = after,
 		.flags = KPROBE_FLAG_DISABLED,
 	};
 	return register_kprobe(&taskshared_schedule_probe);
+}
+
+/*
+ * Joining another probe that is armed without a handler after the instruction
+ * would be a fault: kprobes on ftrace, at least up to 7.3, then forgets which
+ * way that one was armed. So look first with a probe that has none either.
+ */
+static int taskshared_register(void *addr, kprobe_pre_handler_t handler)
+{
+	bool alone;
+	int ret;
+
+	ret = taskshared_register_one(addr, handler, NULL);
+	if (ret)
+		return ret;
+	alone = list_empty(&taskshared_schedule_probe.list);
+	unregister_kprobe(&taskshared_schedule_probe);
+	if (!alone)
+		return -EBUSY;
+	return taskshared_register_one(addr, handler, taskshared_hook_after);
 }
 
 /* That @call->site is an instruction of its own is checked by register_kprobe(). */
@@ -84,14 +105,17 @@ static void taskshared_drop(void)
 
 static int taskshared_arm(void)
 {
-	return enable_kprobe(&taskshared_schedule_probe);
+	int ret = enable_kprobe(&taskshared_schedule_probe);
+
+	/* With all kprobes switched off it reports success and does nothing. */
+	if (!ret && kprobe_disabled(&taskshared_schedule_probe))
+		return -EAGAIN;
+	return ret;
 }
 
-static void taskshared_disarm(void)
+static int taskshared_disarm(void)
 {
-	disable_kprobe(&taskshared_schedule_probe);
-	/* A handler that has begun has preemption off. */
-	synchronize_rcu();
+	return disable_kprobe(&taskshared_schedule_probe);
 }
 
 const struct taskshared_hook taskshared_hook_call = {

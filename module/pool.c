@@ -95,41 +95,47 @@ static void taskshared_uncharge(struct user_struct *user)
 	atomic_long_dec(&user->locked_vm);
 }
 
-static int taskshared_page_add(struct taskshared_pool *pool)
+static void taskshared_page_free(struct taskshared_pool *pool, struct taskshared_page *page)
 {
-	struct xa_limit limit = XA_LIMIT(0, TASKSHARED_POOL_MAX_PAGES - 1);
+	free_page((unsigned long)page->slots);
+	kfree(page);
+	taskshared_uncharge(pool->user);
+}
+
+/* No lock held: this may have to wait for memory, and others must not for us. */
+static struct taskshared_page *taskshared_page_alloc(struct taskshared_pool *pool)
+{
 	struct taskshared_page *page;
-	int ret;
 
-	lockdep_assert_held(&pool->lock);
-
-	ret = taskshared_charge(pool->user);
-	if (ret)
-		return ret;
-
-	ret = -ENOMEM;
+	if (taskshared_charge(pool->user))
+		return NULL;
 	page = kzalloc(sizeof(*page), GFP_KERNEL_ACCOUNT);
 	if (!page)
 		goto uncharge;
 	page->slots = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	if (!page->slots)
-		goto free_page;
-	ret = xa_alloc(&pool->pages, &page->index, page, limit, GFP_KERNEL_ACCOUNT);
-	if (ret) {
-		ret = ret == -EBUSY ? -ENOSPC : ret;
-		goto free_slots;
-	}
-	list_add(&page->roomy, &pool->roomy);
-	pool->nr_pages++;
-	return 0;
-
-free_slots:
-	free_page((unsigned long)page->slots);
-free_page:
+		goto free;
+	return page;
+free:
 	kfree(page);
 uncharge:
 	taskshared_uncharge(pool->user);
-	return ret;
+	return NULL;
+}
+
+static int taskshared_page_add(struct taskshared_pool *pool, struct taskshared_page *page)
+{
+	struct xa_limit limit = XA_LIMIT(0, TASKSHARED_POOL_MAX_PAGES - 1);
+	int ret;
+
+	lockdep_assert_held(&pool->lock);
+
+	ret = xa_alloc(&pool->pages, &page->index, page, limit, GFP_KERNEL);
+	if (ret)
+		return ret == -EBUSY ? -ENOSPC : ret;
+	list_add(&page->roomy, &pool->roomy);
+	pool->nr_pages++;
+	return 0;
 }
 
 static void taskshared_page_del(struct taskshared_pool *pool, struct taskshared_page *page)
@@ -140,9 +146,34 @@ static void taskshared_page_del(struct taskshared_pool *pool, struct taskshared_
 	xa_erase(&pool->pages, page->index);
 	list_del(&page->roomy);
 	pool->nr_pages--;
-	free_page((unsigned long)page->slots);
-	kfree(page);
-	taskshared_uncharge(pool->user);
+	taskshared_page_free(pool, page);
+}
+
+/* Returns with the lock held if there is room. */
+static int taskshared_pool_lock_with_room(struct taskshared_pool *pool)
+{
+	struct taskshared_page *page;
+	int ret = 0;
+
+	mutex_lock(&pool->lock);
+	if (!list_empty(&pool->roomy))
+		return 0;
+	mutex_unlock(&pool->lock);
+
+	page = taskshared_page_alloc(pool);
+	if (!page)
+		return -ENOMEM;
+
+	/* Another thread may have been faster: then its page is enough for both. */
+	mutex_lock(&pool->lock);
+	if (list_empty(&pool->roomy)) {
+		ret = taskshared_page_add(pool, page);
+		if (!ret)
+			return 0;
+		mutex_unlock(&pool->lock);
+	}
+	taskshared_page_free(pool, page);
+	return ret;
 }
 
 /**
@@ -157,14 +188,11 @@ int taskshared_pool_take(struct taskshared_pool *pool, struct taskshared_thread 
 {
 	struct taskshared_page *page;
 	unsigned int bit;
-	int ret = 0;
+	int ret;
 
-	mutex_lock(&pool->lock);
-	if (list_empty(&pool->roomy)) {
-		ret = taskshared_page_add(pool);
-		if (ret)
-			goto unlock;
-	}
+	ret = taskshared_pool_lock_with_room(pool);
+	if (ret)
+		return ret;
 	page = list_first_entry(&pool->roomy, struct taskshared_page, roomy);
 	bit = find_first_zero_bit(page->used, TASKSHARED_SLOTS_PER_PAGE);
 	__set_bit(bit, page->used);
@@ -177,9 +205,8 @@ int taskshared_pool_take(struct taskshared_pool *pool, struct taskshared_thread 
 	thread->info = page->slots + bit;
 	/* The process can write to free slots too. */
 	memset(thread->info, 0, sizeof(*thread->info));
-unlock:
 	mutex_unlock(&pool->lock);
-	return ret;
+	return 0;
 }
 
 /**
@@ -196,6 +223,8 @@ void taskshared_pool_give(struct taskshared_pool *pool, struct taskshared_thread
 
 	mutex_lock(&pool->lock);
 	page = xa_load(&pool->pages, thread->index / TASKSHARED_SLOTS_PER_PAGE);
+	/* In one store, for who looks at it; then the rest. */
+	WRITE_ONCE(thread->info->tid, 0);
 	memset(thread->info, 0, sizeof(*thread->info));
 	page->threads[bit] = NULL;
 	pool->slots--;
@@ -262,27 +291,32 @@ static struct taskshared_pool *taskshared_pool_find(const struct mm_struct *mm)
 	return NULL;
 }
 
-static struct taskshared_pool *taskshared_pool_create(struct mm_struct *mm)
+static struct taskshared_pool *taskshared_pool_alloc(void)
 {
 	struct taskshared_pool *pool;
-
-	lockdep_assert_held(&taskshared_pools_lock);
 
 	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
 	if (!pool)
 		return NULL;
 	kref_init(&pool->ref);
-	mmgrab(mm);
-	pool->mm = mm;
+	mmgrab(current->mm);
+	pool->mm = current->mm;
 	pool->user = get_uid(current_user());
 	mutex_init(&pool->lock);
 	xa_init_flags(&pool->pages, XA_FLAGS_ALLOC);
 	INIT_LIST_HEAD(&pool->roomy);
-	hash_add(taskshared_pools, &pool->node, (unsigned long)mm);
-
 	/* The file that is being opened holds the module already. */
 	__module_get(THIS_MODULE);
 	return pool;
+}
+
+static void taskshared_pool_free(struct taskshared_pool *pool)
+{
+	free_uid(pool->user);
+	mmdrop(pool->mm);
+	kfree(pool);
+	/* Module exit waits until the caller, too, is out of the module's text. */
+	module_put(THIS_MODULE);
 }
 
 /* With the last reference gone there are no files and no slots, so no pages. */
@@ -295,12 +329,7 @@ static void taskshared_pool_release(struct kref *ref)
 
 	hash_del(&pool->node);
 	mutex_unlock(&taskshared_pools_lock);
-
-	free_uid(pool->user);
-	mmdrop(pool->mm);
-	kfree(pool);
-	/* Module exit waits until the caller, too, is out of the module's text. */
-	module_put(THIS_MODULE);
+	taskshared_pool_free(pool);
 }
 
 void taskshared_pool_hold(struct taskshared_pool *pool)
@@ -321,20 +350,27 @@ void taskshared_pool_put(struct taskshared_pool *pool)
  */
 struct taskshared_pool *taskshared_pool_open(void)
 {
-	struct taskshared_pool *pool;
+	struct taskshared_pool *pool, *fresh;
 
 	if (!current->mm)
 		return ERR_PTR(-EINVAL);
 
+	/* Not under the lock: who waits for memory must not hold up others. */
+	fresh = taskshared_pool_alloc();
+	if (!fresh)
+		return ERR_PTR(-ENOMEM);
+
 	mutex_lock(&taskshared_pools_lock);
 	pool = taskshared_pool_find(current->mm);
-	if (pool)
+	if (pool) {
 		taskshared_pool_hold(pool);
-	else
-		pool = taskshared_pool_create(current->mm);
+	} else {
+		pool = fresh;
+		hash_add(taskshared_pools, &pool->node, (unsigned long)pool->mm);
+	}
 	mutex_unlock(&taskshared_pools_lock);
-	if (!pool)
-		return ERR_PTR(-ENOMEM);
+	if (pool != fresh)
+		taskshared_pool_free(fresh);
 
 	mutex_lock(&pool->lock);
 	pool->files++;

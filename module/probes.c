@@ -4,19 +4,17 @@
  *
  *	- schedule(), called on the way from an interrupt to user mode: the
  *	  decision, see hook.c.
- *	- sched_yield(): ends a delay like the yield call, without forfeiting the
- *	  thread's place in the queue.
+ *	- sched_yield(): ends a delay, see yield.c.
  *	- the tracepoints of exit and exec: the thread leaves its slot.
  *	- the tracepoint of signal delivery: a delay ends.
  *	- the tracepoints of wake-up, migration and priority inheritance: a task
  *	  above the fair class comes to a CPU.
  */
 
-#include <linux/kprobes.h>
+#include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/printk.h>
-#include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
@@ -25,13 +23,13 @@
 #include <linux/utsname.h>
 #include <linux/workqueue.h>
 
-#include "arch.h"
 #include "cap.h"
 #include "compat.h"
 #include "hook.h"
 #include "probes.h"
 #include "slot.h"
 #include "waiter.h"
+#include "yield.h"
 
 /* Protects taskshared_armed; taskshared_users changes from 0 to 1 under it only. */
 static DEFINE_MUTEX(taskshared_probes_lock);
@@ -40,21 +38,6 @@ static atomic_t taskshared_users = ATOMIC_INIT(0);
 
 static void taskshared_disarm_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(taskshared_disarm_later, taskshared_disarm_work);
-
-/* Entry of the system call: task context, preemption off. */
-static int taskshared_at_yield(struct kprobe *probe, struct pt_regs *regs)
-{
-	if (!taskshared_slot_cut(TASKSHARED_YIELDED))
-		return 0;
-	instruction_pointer_set(regs, (unsigned long)taskshared_arch_skipped);
-	return 1;
-}
-NOKPROBE_SYMBOL(taskshared_at_yield);
-
-static struct kprobe taskshared_yield_probe = {
-	.pre_handler = taskshared_at_yield,
-	.post_handler = taskshared_hook_after,
-};
 
 static void taskshared_exit_probe(TASKSHARED_EXIT_PROBE_ARGS)
 {
@@ -71,7 +54,7 @@ static void taskshared_exec_probe(void *data, struct task_struct *task, pid_t ol
 static void taskshared_signal_probe(void *data, int sig, struct kernel_siginfo *info,
 				    struct k_sigaction *action)
 {
-	taskshared_slot_cut(TASKSHARED_ENDED);
+	taskshared_slot_signal((unsigned long)action->sa.sa_handler);
 }
 
 static struct {
@@ -118,6 +101,15 @@ static void taskshared_disarm_tracepoints(void)
 	tracepoint_synchronize_unregister();
 }
 
+/* A hook that cannot be taken away keeps the module's text for ever. */
+static void taskshared_must_disarm(const char *what, int ret)
+{
+	if (!ret)
+		return;
+	pr_err("the hook of %s cannot be taken away (error %d): the module stays\n", what, ret);
+	__module_get(THIS_MODULE);
+}
+
 static int taskshared_arm(void)
 {
 	int ret;
@@ -129,7 +121,7 @@ static int taskshared_arm(void)
 	if (ret)
 		return ret;
 	preempt_notifier_inc();
-	ret = enable_kprobe(&taskshared_yield_probe);
+	ret = taskshared_yield_arm();
 	if (ret)
 		goto tracepoints;
 	ret = taskshared_hook_arm();
@@ -139,7 +131,7 @@ static int taskshared_arm(void)
 	return 0;
 
 yield:
-	disable_kprobe(&taskshared_yield_probe);
+	taskshared_must_disarm("sched_yield()", taskshared_yield_disarm());
 tracepoints:
 	preempt_notifier_dec();
 	taskshared_disarm_tracepoints();
@@ -151,8 +143,8 @@ static void taskshared_disarm(void)
 	lockdep_assert_held(&taskshared_probes_lock);
 
 	taskshared_armed = false;
-	taskshared_hook_disarm();
-	disable_kprobe(&taskshared_yield_probe);
+	taskshared_must_disarm("schedule()", taskshared_hook_disarm());
+	taskshared_must_disarm("sched_yield()", taskshared_yield_disarm());
 	preempt_notifier_dec();
 	taskshared_disarm_tracepoints();
 }
@@ -162,7 +154,7 @@ static void taskshared_disarm(void)
  *
  * Context: process context, mmap_lock not held: arming takes cpu_hotplug_lock,
  * inside which others take mmap_lock.
- * Return: 0, or why they cannot be.
+ * Return: 0, or why they cannot be; -EINTR: current was killed.
  */
 int taskshared_probes_get(void)
 {
@@ -171,7 +163,9 @@ int taskshared_probes_get(void)
 	if (atomic_inc_not_zero(&taskshared_users))
 		return 0;
 
-	mutex_lock(&taskshared_probes_lock);
+	/* Who holds it may wait for a Tasks RCU grace period. */
+	if (mutex_lock_killable(&taskshared_probes_lock))
+		return -EINTR;
 	if (!taskshared_armed)
 		ret = taskshared_arm();
 	if (!ret)
@@ -243,9 +237,12 @@ static int taskshared_try_arming(void)
 	if (!ret)
 		taskshared_disarm();
 	mutex_unlock(&taskshared_probes_lock);
-	if (ret)
-		pr_err("the hooks cannot be armed (error %d)%s\n", ret, ret == -EBUSY ?
-		       ": something else, such as a livepatch, redirects schedule()" : "");
+	if (ret == -EBUSY)
+		pr_err("the hooks cannot be armed: something else, such as a livepatch, redirects schedule() or sched_yield()\n");
+	else if (ret == -EAGAIN)
+		pr_err("the hooks cannot be armed: kprobes are switched off (debugfs: kprobes/enabled)\n");
+	else if (ret)
+		pr_err("the hooks cannot be armed (error %d)\n", ret);
 	return ret;
 }
 
@@ -261,21 +258,16 @@ int taskshared_probes_init(void)
 	if (ret)
 		return ret;
 
-	taskshared_yield_probe.symbol_name = taskshared_arch_sched_yield;
-	taskshared_yield_probe.flags = KPROBE_FLAG_DISABLED;
-	ret = register_kprobe(&taskshared_yield_probe);
-	if (ret) {
-		pr_err("Linux %s: %s cannot be probed (error %d)\n", utsname()->release,
-		       taskshared_arch_sched_yield, ret);
+	ret = taskshared_yield_init();
+	if (ret)
 		goto hook;
-	}
 	ret = taskshared_try_arming();
 	if (ret)
 		goto yield;
 	return 0;
 
 yield:
-	unregister_kprobe(&taskshared_yield_probe);
+	taskshared_yield_exit();
 hook:
 	taskshared_hook_exit();
 	return ret;
@@ -291,6 +283,6 @@ void taskshared_probes_exit(void)
 		taskshared_disarm();
 	mutex_unlock(&taskshared_probes_lock);
 
-	unregister_kprobe(&taskshared_yield_probe);
+	taskshared_yield_exit();
 	taskshared_hook_exit();
 }

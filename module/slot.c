@@ -108,7 +108,8 @@ static void taskshared_slot_go_live_work(struct callback_head *work)
 	taskshared_slot_free(thread);
 }
 
-static struct taskshared_thread *taskshared_slot_current(void)
+/* The calling thread, NULL if it has no slot. Task context. */
+struct taskshared_thread *taskshared_slot_current(void)
 {
 	struct taskshared_thread *thread;
 
@@ -227,10 +228,31 @@ void taskshared_slot_leave(enum task_work_notify_mode mode)
 {
 	struct taskshared_thread *thread = taskshared_slot_current();
 
-	if (!thread)
+	/* A task may die between exec and its return to user mode. */
+	if (!thread || thread->leaving)
 		return;
+	thread->leaving = true;
 	init_task_work(&thread->work, taskshared_slot_leave_work);
 	WARN_ON_ONCE(task_work_add(current, &thread->work, mode));
+}
+
+/**
+ * taskshared_slot_signal() - a signal is being delivered to the calling thread
+ * @handler: where the thread will go on in user mode, unless the signal has a
+ *	default action
+ *
+ * Ends a delay, and keeps the decision from granting one on the way to the handler.
+ *
+ * Context: the thread's own, in a tracepoint.
+ */
+void taskshared_slot_signal(unsigned long handler)
+{
+	struct taskshared_thread *thread = taskshared_slot_current();
+
+	if (!thread)
+		return;
+	thread->handler = handler;
+	taskshared_slot_cut(TASKSHARED_ENDED);
 }
 
 /**

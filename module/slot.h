@@ -20,10 +20,12 @@ struct taskshared_pool;
  * @info: the slot, through the kernel's own address
  * @delay: see there
  * @arrivals: see waiter.c
+ * @handler: of the newest signal delivered; a number to compare with
  * @tally: the thread's counters
  * @pool: the pool of the slot; a reference is held
  * @index: the slot's number in the pool
  * @tid: the thread's id in its own pid namespace, constant
+ * @leaving: the release is queued
  * @work: runs in the thread's own context to go live, later to release
  */
 struct taskshared_thread {
@@ -31,11 +33,13 @@ struct taskshared_thread {
 	struct task_sharedinfo *info;
 	struct taskshared_delay delay;
 	int arrivals;
+	unsigned long handler;
 	struct taskshared_tally tally;
 
 	struct taskshared_pool *pool;
 	unsigned int index;
 	pid_t tid;
+	bool leaving;
 	struct callback_head work;
 };
 
@@ -46,10 +50,12 @@ struct taskshared_thread {
  */
 DECLARE_PER_CPU(struct taskshared_thread *, taskshared_running);
 
+struct taskshared_thread *taskshared_slot_current(void);
 struct taskshared_thread *taskshared_slot_get(struct taskshared_pool *pool);
 struct taskshared_thread *taskshared_slot_get_deferred(struct taskshared_pool *pool);
 int taskshared_slot_release(void);
 int taskshared_slot_cut(enum taskshared_counter cause);
+void taskshared_slot_signal(unsigned long handler);
 void taskshared_slot_leave(enum task_work_notify_mode mode);
 
 #endif /* _TASKSHARED_SLOT_H */

@@ -14,6 +14,7 @@ void taskshared_waiter_migrate(void *data, struct task_struct *task, int cpu);
 void taskshared_waiter_boost(void *data, struct task_struct *task, struct task_struct *donor);
 
 void taskshared_waiter_reset(struct taskshared_thread *thread);
+void taskshared_waiter_adopt(struct taskshared_thread *thread);
 bool taskshared_waiter_urgent(const struct taskshared_thread *thread);
 void taskshared_waiter_watch(bool delayed);
 void taskshared_waiter_init(void);

@@ -26,10 +26,10 @@
  *		ioctl(fd, TASKSHARED_IOC_YIELD);	or sched_yield()
  *
  * Between the last load and the store that follows it an interrupt can still
- * grant a delay, which the thread then does not see. That costs nothing but the
- * rest of the cap. A read-modify-write that is one instruction (on x86 a cmpxchg
- * without lock prefix) closes that window: only the thread's own CPU writes the
- * word.
+ * grant a delay, which the thread then does not see: it keeps the CPU until the
+ * cap, and a section begun before that is denied. A read-modify-write that is one
+ * instruction (on x86 an AND or CMPXCHG without lock prefix) closes that window:
+ * the kernel writes the word only on the CPU on which the thread runs.
  *
  * When a delay is granted
  * -----------------------
@@ -45,11 +45,20 @@
  *						stays for later
  *	a real-time, deadline or stop task	schedules as always; the request
  *	  waits for the CPU			stays for later
+ *	(not seen, and so delayed by at most
+ *	  the cap: a change of class of a task
+ *	  that is queued already, the end of
+ *	  real-time throttling, replenishment
+ *	  of a deadline task)
  *	REQ, and no delay is running		GRANTED: the thread runs on, a timer
  *						enforces the cap
  *	REQ again while a delay is running	DENIED: it schedules
  *	the cap is reached			it schedules at once, counted as
  *						expired
+ *	a signal is delivered in a delay	it schedules before the handler runs
+ *
+ * Fair is a thread that the fair class runs, SCHED_BATCH and SCHED_IDLE included,
+ * and neither one that inherited a higher priority nor one of a BPF scheduler.
  *
  * A delay ends the moment the thread passes through the scheduler for any
  * reason, even if the scheduler picks the same thread again; sched_delay then
@@ -211,9 +220,10 @@ struct taskshared_slot {
  *	interrupt is never seen); the sum of granted, denied and refused_*
  * @granted: delays begun
  * @denied: requests found while a delay was running
- * @yielded: delays ended by the yield call or sched_yield()
+ * @yielded: delays ended by the yield call or sched_yield(), before the cap
  * @expired: delays ended by the cap
- * @ended: delays ended otherwise: the thread blocked, was denied, or lost the CPU
+ * @ended: delays ended otherwise: the thread blocked, was denied, got a signal,
+ *	or lost the CPU
  * @active: delays running now: granted - yielded - expired - ended; 0 or 1
  * @refused_off: requests found while delays were off (delay_us=0)
  * @refused_work: ... while other exit work was pending
@@ -224,7 +234,7 @@ struct taskshared_slot {
  * @delay_ns: length of all ended delays, from the decision to the pass through
  *	the scheduler
  * @delay_max_ns: length of the longest one
- * @overrun_ns: time spent past the cap, in delays ended by it
+ * @overrun_ns: time spent past the cap
  *
  * All values count from the moment the thread got its slot, are kept in kernel
  * memory, and form one consistent snapshot. Times are in nanoseconds of
