@@ -18,10 +18,13 @@
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/kprobes.h>
+#include <linux/minmax.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
+#include <linux/preempt.h>
 #include <linux/printk.h>
 #include <linux/ptrace.h>
+#include <linux/sched.h>
 #include <linux/time64.h>
 #include <linux/timekeeping.h>
 #include <asm/irq_regs.h>
@@ -39,8 +42,8 @@
  */
 #define TASKSHARED_CAP_LEAD_NS	2000
 
-/* How often to look after a delay that its cap finds in the kernel. */
-#define TASKSHARED_CAP_WATCH_NS	100000
+/* When to look again, at the earliest, after a delay that its cap finds in the kernel. */
+#define TASKSHARED_CAP_WATCH_NS	10000
 
 /**
  * struct taskshared_cap - the timer of one CPU
@@ -125,6 +128,28 @@ static void taskshared_cap_start(struct irq_work *work)
 	hrtimer_start(&cap->timer, ns_to_ktime(cap->expires), HRTIMER_MODE_ABS_PINNED_HARD);
 }
 
+/*
+ * Does this interrupt, which came in kernel mode, end in the scheduler? Then no hook
+ * will see that.
+ */
+static bool taskshared_cap_preempts(void)
+{
+	return preempt_model_preemptible() && preempt_count() == HARDIRQ_OFFSET;
+}
+
+/*
+ * The thread is in a system call, may stay there for long, and may pass through the
+ * scheduler unseen. Look again, so often that the overrun is known to a factor of 2.
+ */
+static void taskshared_cap_watch(struct hrtimer *timer, const struct taskshared_thread *thread)
+{
+	u64 now = ktime_get_ns();
+	u64 wait = now > thread->delay.deadline ? now - thread->delay.deadline : 0;
+
+	wait = max_t(u64, wait, TASKSHARED_CAP_WATCH_NS);
+	hrtimer_set_expires(timer, ns_to_ktime(now + wait));
+}
+
 static enum hrtimer_restart taskshared_cap_fire(struct hrtimer *timer)
 {
 	struct taskshared_cap *cap = container_of(timer, struct taskshared_cap, timer);
@@ -151,8 +176,11 @@ static enum hrtimer_restart taskshared_cap_fire(struct hrtimer *timer)
 
 	if (!taskshared_delay_expire(thread) || user_mode(get_irq_regs()))
 		return HRTIMER_NORESTART;
-	/* In the kernel it may take long, or pass unseen: look again. */
-	hrtimer_forward_now(timer, ns_to_ktime(TASKSHARED_CAP_WATCH_NS));
+	if (taskshared_cap_preempts()) {
+		taskshared_delay_pass(thread);
+		return HRTIMER_NORESTART;
+	}
+	taskshared_cap_watch(timer, thread);
 	return HRTIMER_RESTART;
 }
 

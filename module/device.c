@@ -177,6 +177,9 @@ static long taskshared_ioctl_struct(struct taskshared_pool *pool, unsigned int c
 	ret = copy_struct_from_user(&arg, ksize, uarg, usize);
 	if (ret)
 		return ret;
+	/* Errors change nothing: find out first whether the answer can be given. */
+	if (copy_to_user(uarg, &arg, min(usize, ksize)))
+		return -EFAULT;
 	ret = taskshared_calls[i].call(pool, &arg);
 	if (ret)
 		return ret;

@@ -40,7 +40,8 @@
  *	return from a system call		schedules as always; the request
  *						stays for later
  *	other exit work is pending (signal,	schedules as always; the request
- *	  task work, uprobe, livepatch)		stays for later
+ *	  uprobe, livepatch)			stays for later
+ *	task work is pending			it is done first, then this is decided
  *	the thread is not of the fair class	schedules as always; the request
  *						stays for later
  *	a real-time, deadline or stop task	schedules as always; the request
