@@ -10,7 +10,7 @@ struct taskshared_counters;
 struct taskshared_delay;
 struct taskshared_thread;
 
-/* Verdicts on a request (the one that is none yet is not counted), then causes of a delay's end, then times in ns. */
+/* Verdicts on a request, then causes of a delay's end, then times in ns. */
 enum taskshared_counter {
 	TASKSHARED_GRANTED,
 	TASKSHARED_DENIED,
@@ -29,8 +29,6 @@ enum taskshared_counter {
 	TASKSHARED_OVERRUN_NS,
 
 	TASKSHARED_NR_COUNTERS,
-
-	TASKSHARED_POSTPONED,
 };
 
 /**

@@ -31,8 +31,11 @@
 #include "waiter.h"
 
 /*
- * Is there anything but rescheduling and task work to do before current is in user
- * mode? A signal handler that has been set up, and comes next, counts.
+ * Is there anything to do before current is in user mode that a delay must not put
+ * itself before? A signal handler that has been set up, and comes next, counts.
+ * Task work does not: it is the kernel's own (concurrency ids, NUMA balancing, rseq,
+ * the last close of a file), done inside the delay, and on some kernels queued by
+ * the very tick that asks for the CPU, ten times a second.
  */
 static bool taskshared_other_exit_work(const struct taskshared_thread *thread)
 {
@@ -43,20 +46,6 @@ static bool taskshared_other_exit_work(const struct taskshared_thread *thread)
 	return instruction_pointer(task_pt_regs(current)) == thread->handler;
 }
 NOKPROBE_SYMBOL(taskshared_other_exit_work);
-
-/*
- * Task work is the kernel's own (NUMA balancing, concurrency ids, rseq), often
- * queued by the very tick that asks for the CPU. Have it done first: need-resched
- * stays, so the exit loop comes back, and then decides. Once in a row only.
- */
-static bool taskshared_postpone(struct taskshared_thread *thread)
-{
-	bool pending = read_thread_flags() & _TIF_NOTIFY_RESUME;
-
-	thread->delay.postponed = pending && !thread->delay.postponed;
-	return thread->delay.postponed;
-}
-NOKPROBE_SYMBOL(taskshared_postpone);
 
 /* Address of fair_sched_class, to compare with. Constant once the module is loaded. */
 static const void *taskshared_fair_class;
@@ -109,11 +98,6 @@ static enum taskshared_counter taskshared_delay_verdict(struct taskshared_thread
 	    taskshared_waiter_urgent(thread))
 		return TASKSHARED_REFUSED_RT;
 
-	if (taskshared_postpone(thread))
-		return TASKSHARED_POSTPONED;
-	if (read_thread_flags() & _TIF_NOTIFY_RESUME)
-		return TASKSHARED_REFUSED_WORK;
-
 	thread->delay.start = ktime_get_mono_fast_ns();
 	thread->delay.deadline = thread->delay.start + cap_ns;
 	if (!taskshared_cap_arm(thread->delay.deadline))
@@ -139,8 +123,6 @@ bool taskshared_delay_decide(struct taskshared_thread *thread)
 		return false;
 
 	verdict = taskshared_delay_verdict(thread);
-	if (verdict == TASKSHARED_POSTPONED)
-		return true;
 	taskshared_count(thread, verdict);
 
 	switch (verdict) {
@@ -177,7 +159,6 @@ NOKPROBE_SYMBOL(taskshared_delay_end);
 void taskshared_delay_pass(struct taskshared_thread *thread)
 {
 	taskshared_waiter_adopt(thread);
-	thread->delay.postponed = false;
 	if (thread->delay.active)
 		taskshared_delay_end(thread, thread->delay.expired ? TASKSHARED_EXPIRED :
 								     TASKSHARED_ENDED);

@@ -14,7 +14,6 @@ struct taskshared_thread;
  * @active: a delay is running: from the decision to the next pass through
  *	the scheduler
  * @expired: the cap was reached; the scheduler has been asked for
- * @postponed: the last decision was put off until task work is done
  * @start: when it was granted, in ns of CLOCK_MONOTONIC
  * @deadline: when the cap is reached
  *
@@ -24,7 +23,6 @@ struct taskshared_thread;
 struct taskshared_delay {
 	bool active;
 	bool expired;
-	bool postponed;
 	u64 start;
 	u64 deadline;
 };

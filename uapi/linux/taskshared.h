@@ -41,7 +41,8 @@
  *						stays for later
  *	other exit work is pending (signal,	schedules as always; the request
  *	  uprobe, livepatch)			stays for later
- *	task work is pending			it is done first, then this is decided
+ *	task work (of the kernel's own) is	no obstacle: it is done inside the
+ *	  pending				delay
  *	the thread is not of the fair class	schedules as always; the request
  *						stays for later
  *	a real-time, deadline or stop task	schedules as always; the request
