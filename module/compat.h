@@ -48,8 +48,8 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
- * The bits by which the scheduler asks for the CPU. The lazy one came with 6.13,
- * and before that to the rt flavours, where CONFIG_PREEMPT_LAZY names it.
+ * The bits by which the scheduler asks for the CPU. The lazy one came with 6.13, and
+ * to the rt flavours of Debian's older kernels as a patch (CONFIG_PREEMPT_LAZY).
  */
 #ifdef _TIF_NEED_RESCHED_LAZY
 #define TASKSHARED_TIF_RESCHED (_TIF_NEED_RESCHED | _TIF_NEED_RESCHED_LAZY)
@@ -58,15 +58,14 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
- * Forget that the scheduler asked for the CPU: the thread flags (since 6.13
- * clear_tsk_need_resched() takes the lazy one along, the older rt flavours have
- * a call of its own) and the folded bit in the preempt count. Interrupts are off,
+ * Forget that the scheduler asked for the CPU: the thread flags (clear_tsk_need_resched()
+ * takes the lazy one along; in the rt flavour of 6.1 that has a call of its own) and the folded bit in the preempt count. Interrupts are off,
  * so that the two stay in step.
  */
 static inline void taskshared_clear_resched(void)
 {
 	clear_tsk_need_resched(current);
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0) && defined(CONFIG_PREEMPT_LAZY)
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0) && defined(CONFIG_PREEMPT_LAZY)
 	clear_tsk_need_resched_lazy(current);
 #endif
 	clear_preempt_need_resched();
