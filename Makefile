@@ -4,7 +4,6 @@
 # make demo   what the module does for a contended lock, in a guest
 # make check  every test, on every kernel, in guests
 
-VERSION := $(shell cat VERSION)
 BUILD ?= build
 
 # The kernel that "make module" builds for.
@@ -15,10 +14,9 @@ KERNEL ?= 6.12
 
 PREFIX ?= /usr/local
 DKMS ?= dkms
-dkms_source = $(DESTDIR)/usr/src/taskshared-$(VERSION)
 
 .PHONY: all help lib module check lint demo vm install uninstall status clean \
-	install-module install-lib uninstall-module uninstall-lib
+	install-module install-lib uninstall-module uninstall-lib readme-table
 all: lib help
 
 help:
@@ -32,13 +30,14 @@ help:
 	@echo 'make module     the module for this kernel, into module/ (KDIR=...: for another)'
 	@echo 'make install    module by dkms, library into $(PREFIX); as root'
 	@echo 'make uninstall  the reverse; make status: what is installed and loaded'
+	@echo 'make readme-table   put the results of the last "make check" into README.md'
 	@echo 'make clean      remove $(BUILD)/ and what was built in module/'
 
 lib:
-	@$(MAKE) --no-print-directory -C lib OUTPUT=$(abspath $(BUILD))/lib
+	@$(MAKE) --no-print-directory -C lib O=$(abspath $(BUILD))/lib
 
 module:
-	@test -d $(KDIR) || { echo 'no kernel headers in $(KDIR); on Debian: apt install linux-headers-$(KERNELRELEASE)'; exit 1; }
+	@test -d $(KDIR) || { echo 'no kernel headers in $(KDIR); on Debian: apt install linux-headers-$(KERNELRELEASE)' >&2; exit 1; }
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/module modules
 
 check:
@@ -54,38 +53,27 @@ vm:
 	@tests/vm/setup
 	@tests/vm/shell $(KERNEL)
 
+# The module first: it says what is wrong before anything is put anywhere.
 install: install-module install-lib
-
-install-module:
-	@command -v $(DKMS) >/dev/null || { echo 'dkms is missing; on Debian: apt install dkms'; exit 1; }
-	install -d $(dkms_source)/module $(dkms_source)/uapi/linux
-	install -m 644 module/Kbuild module/*.[ch] $(dkms_source)/module
-	install -m 644 uapi/linux/taskshared.h $(dkms_source)/uapi/linux
-	install -m 644 VERSION $(dkms_source)
-	sed 's/#VERSION#/$(VERSION)/' dkms.conf >$(dkms_source)/dkms.conf
-	$(DKMS) add -m taskshared -v $(VERSION)
-	$(DKMS) build -m taskshared -v $(VERSION) -k $(KERNELRELEASE)
-	$(DKMS) install -m taskshared -v $(VERSION) -k $(KERNELRELEASE)
-	@echo 'installed; load it with: modprobe taskshared'
-
-install-lib: lib
-	$(MAKE) --no-print-directory -C lib install PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) OUTPUT=$(abspath $(BUILD))/lib
-
 uninstall: uninstall-module uninstall-lib
 
-uninstall-module:
-	@if lsmod | grep -q '^taskshared '; then \
-		rmmod taskshared || { echo 'taskshared is in use: end the programs that use it first'; exit 1; }; fi
-	$(DKMS) remove -m taskshared -v $(VERSION) --all
-	rm -rf $(dkms_source)
+install-module uninstall-module:
+	@KERNELRELEASE=$(KERNELRELEASE) KDIR=$(KDIR) DKMS=$(DKMS) module/install $(@:-module=)
+
+install-lib: lib
+	@$(MAKE) --no-print-directory -C lib install PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) O=$(abspath $(BUILD))/lib
+	@[ -n '$(DESTDIR)' ] || /sbin/ldconfig
 
 uninstall-lib:
-	$(MAKE) --no-print-directory -C lib uninstall PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)
+	@$(MAKE) --no-print-directory -C lib uninstall PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)
+	@[ -n '$(DESTDIR)' ] || /sbin/ldconfig
 
 status:
-	@$(DKMS) status taskshared
-	@grep '^taskshared ' /proc/modules || echo 'not loaded'
-	@ls -l /dev/taskshared
+	@DKMS=$(DKMS) module/install status
+	@ls $(PREFIX)/lib/libtaskshared.so.*.* 2>/dev/null || echo 'library: not in $(PREFIX)/lib'
+
+readme-table:
+	@tests/readme-table
 
 clean:
 	rm -rf $(BUILD)

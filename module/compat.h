@@ -58,9 +58,10 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
- * Forget that the scheduler asked for the CPU: the thread flags (clear_tsk_need_resched()
- * takes the lazy one along; in the rt flavour of 6.1 that has a call of its own) and the folded bit in the preempt count. Interrupts are off,
- * so that the two stay in step.
+ * Forget that the scheduler asked for the CPU: the thread flags
+ * (clear_tsk_need_resched() takes the lazy one along; in the rt flavour of 6.1 that
+ * has a call of its own) and the folded bit in the preempt count. Interrupts are
+ * off, so that the two stay in step.
  */
 static inline void taskshared_clear_resched(void)
 {

@@ -125,6 +125,12 @@ installs() {
 	[ -z "$(find "$root" ! -type d)" ]
 }
 
+# shellcheck disable=SC2086
+readme() { # readme N: the N-th program of the README, as its reader builds it
+	"$lib/../tests/readme-example" "$1" >"$out/readme-$1.c" &&
+		compile cc -O2 -o "$out/readme-$1" "$out/readme-$1.c" $shared
+}
+
 echo "TAP version 14"
 
 # The names and the header.
@@ -197,6 +203,10 @@ if [ "$(uname -m)" = x86_64 ]; then
 		"$here/fake_sys.c" "$here/snippet.c" $objects
 	program "step by step" "$out/step"
 fi
+
+check "README: the program with the library builds" readme 1
+check "README: it runs without the module" "$out/readme-1"
+check "README: the program without the library builds" readme 2
 
 if have pkg-config; then
 	check "install, pkg-config, uninstall" installs

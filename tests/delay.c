@@ -1,0 +1,964 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The delay: when it is granted, how long it lasts, how it ends, and what the
+ * counters say of it. For virtual time on one CPU: the lengths asserted here mean
+ * nothing where the host can stop the guest.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "kselftest_harness.h"
+#include "helpers/taskshared_test.h"
+
+#define CAP		(50 * TST_USEC)
+/* From the cap to the moment the thread is off the CPU: the timer's interrupt. */
+#define TOLERANCE	(2 * TST_USEC)
+/*
+ * The cap binds in user mode. What the kernel's own interrupts and softirqs take
+ * when the cap is reached inside of one comes on top; about one delay in 500 meets
+ * the tick that way.
+ */
+#define INTERRUPTED	(20 * TST_USEC)
+/* Time slices are 3 to 4 ms: some 50 of them. */
+#define RUN		(400 * TST_MSEC)
+#define ENOUGH		20
+
+FIXTURE(delay) {
+	int fd;
+	struct task_sharedinfo *slot;
+	struct tst_hog hogs[2];
+	unsigned int nr_hogs;
+	struct taskshared_counters before;
+};
+
+static void start_hogs(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self,
+		       unsigned int count)
+{
+	ASSERT_EQ(0, tst_hogs_start(self->hogs, count, 0));
+	self->nr_hogs = count;
+}
+
+static uint64_t hog_progress(FIXTURE_DATA(delay) *self)
+{
+	return self->hogs[0].progress + self->hogs[1].progress;
+}
+
+/* A new slot, and with it counters that begin at zero. */
+static void fresh_slot(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self)
+{
+	if (self->slot)
+		ASSERT_EQ(0, ioctl(self->fd, TASKSHARED_IOC_RELEASE, 0));
+	self->slot = tst_slot(self->fd);
+	ASSERT_NE(NULL, self->slot);
+	ASSERT_EQ(0, tst_totals(&self->before));
+}
+
+FIXTURE_SETUP(delay)
+{
+	ASSERT_EQ(0, tst_pin(0));
+	self->fd = tst_open();
+	ASSERT_LE(0, self->fd)
+		TH_LOG("%s: %s", TASKSHARED_DEVICE, strerror(errno));
+	EXPECT_EQ(0, tst_write_delay_us("50"));
+	EXPECT_TRUE(tst_wait_until(tst_state("slots") == 0, 5000));
+	fresh_slot(_metadata, self);
+}
+
+FIXTURE_TEARDOWN(delay)
+{
+	if (self->slot)
+		self->slot->sched_delay = 0;
+	tst_hogs_stop(self->hogs, self->nr_hogs);
+	close(self->fd);
+	tst_write_delay_us("50");
+}
+
+/*
+ * No more requests, no running delay; then the counters, which must add up and be
+ * what the totals have grown by.
+ */
+static struct taskshared_counters settle(struct __test_metadata *_metadata,
+					 FIXTURE_DATA(delay) *self, const char *name)
+{
+	struct taskshared_counters mine, totals;
+	const char *message;
+
+	self->slot->sched_delay = 0;
+	ioctl(self->fd, TASKSHARED_IOC_YIELD, 0);
+	EXPECT_EQ(0, tst_counters(self->fd, 0, &mine));
+	EXPECT_EQ(0, tst_totals(&totals));
+	tst_print_counters(name, &mine);
+	EXPECT_TRUE(tst_adds_up(&mine, &message))
+		TH_LOG("%s", message);
+	EXPECT_TRUE(tst_adds_up(&totals, &message))
+		TH_LOG("totals: %s", message);
+	EXPECT_EQ(0, mine.active);
+	EXPECT_EQ(0, mine.refused_cap);
+
+	totals = tst_difference(&totals, &self->before);
+	EXPECT_EQ(mine.requested, totals.requested);
+	EXPECT_EQ(mine.granted, totals.granted);
+	EXPECT_EQ(mine.denied, totals.denied);
+	EXPECT_EQ(mine.yielded, totals.yielded);
+	EXPECT_EQ(mine.expired, totals.expired);
+	EXPECT_EQ(mine.ended, totals.ended);
+	EXPECT_EQ(mine.delay_ns, totals.delay_ns);
+	EXPECT_EQ(mine.overrun_ns, totals.overrun_ns);
+	return mine;
+}
+
+/**
+ * struct seen - what a thread sees of its delays
+ * @grants: how often the word began to read GRANTED
+ * @longest: longest time for which it did, as user mode sees it
+ * @late: delays that were longer than the cap allows, by the counters
+ * @zeros: how often it read 0 then
+ * @stale: ... and how often it still read GRANTED after another thread had run
+ * @others: ... and how often it read something else
+ */
+struct seen {
+	unsigned int grants;
+	uint64_t longest;
+	unsigned int late;
+	unsigned int zeros;
+	unsigned int stale;
+	unsigned int others;
+};
+
+/*
+ * Watches the word, without touching it, from the moment it reads GRANTED on until
+ * it does not.
+ */
+static void watch_delay(FIXTURE_DATA(delay) *self, struct seen *seen)
+{
+	uint64_t first = tst_now(), last = first, now, progress = hog_progress(self), after;
+	unsigned int word;
+
+	seen->grants++;
+	while (1) {
+		now = tst_now();
+		after = hog_progress(self);
+		word = self->slot->sched_delay;
+		if (word != TASK_PREEMPT_DELAY_GRANTED)
+			break;
+		/* At @now, and so at its reading, the delay was still running. */
+		if (after != progress) {
+			seen->stale++;
+			break;
+		}
+		last = now;
+	}
+	if (word == 0)
+		seen->zeros++;
+	else if (word != TASK_PREEMPT_DELAY_GRANTED)
+		seen->others++;
+	if (last - first > seen->longest)
+		seen->longest = last - first;
+}
+
+/*
+ * One look at the word: requests if there is neither a request nor a delay. One,
+ * because a second one could find a delay that has just been granted, and the
+ * request would be written over it.
+ */
+static unsigned int look(FIXTURE_DATA(delay) *self)
+{
+	unsigned int word = self->slot->sched_delay;
+
+	if (word != TASK_PREEMPT_DELAY_REQ && word != TASK_PREEMPT_DELAY_GRANTED)
+		tst_request(self->slot);
+	return word;
+}
+
+/* Always requests, never yields. */
+static struct seen never_yield(FIXTURE_DATA(delay) *self, uint64_t duration, uint64_t cap)
+{
+	struct taskshared_counters before, after;
+	uint64_t end = tst_now() + duration;
+	struct seen seen = { 0 };
+
+	tst_counters(self->fd, 0, &before);
+	while (tst_now() < end) {
+		if (look(self) != TASK_PREEMPT_DELAY_GRANTED)
+			continue;
+		watch_delay(self, &seen);
+		/* What has ended since the last look: as a rule this one delay. */
+		tst_counters(self->fd, 0, &after);
+		if (after.delay_ns - before.delay_ns >
+		    (after.expired + after.ended - before.expired - before.ended) *
+		    (cap + TOLERANCE))
+			seen.late++;
+		before = after;
+	}
+	return seen;
+}
+
+static void check_never_yield(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self,
+			      const char *name, uint64_t cap)
+{
+	struct taskshared_counters counters;
+	struct seen seen;
+
+	seen = never_yield(self, RUN, cap);
+	counters = settle(_metadata, self, name);
+	printf("# %s: longest seen from user space %llu ns, by the counters %llu ns, %u of %u late\n",
+	       name, (unsigned long long)seen.longest, (unsigned long long)counters.delay_max_ns,
+	       seen.late, seen.grants);
+
+	EXPECT_LE(ENOUGH, counters.granted);
+	EXPECT_LE(ENOUGH, seen.grants);
+	/* In user mode never past the cap; with all interrupts, all but a few. */
+	EXPECT_LE(seen.longest, cap + TOLERANCE);
+	EXPECT_LE(seen.late * 50, seen.grants);
+	EXPECT_LE(counters.delay_max_ns, cap + (seen.late ? INTERRUPTED : TOLERANCE));
+	/* It gets what it was promised, too, but for what the timer needs. */
+	EXPECT_GE(counters.delay_ns, counters.granted * (cap - TOLERANCE));
+	EXPECT_EQ(0, counters.yielded);
+	EXPECT_EQ(0, counters.denied);
+	/* Every one expires, but for what else may want the CPU just then. */
+	EXPECT_LE(counters.ended * 20, counters.granted);
+	EXPECT_LE(counters.overrun_ns, counters.expired * TOLERANCE);
+	/* Once it is over the word tells so. */
+	EXPECT_EQ(seen.grants, seen.zeros);
+	EXPECT_EQ(0, seen.stale);
+	EXPECT_EQ(0, seen.others);
+}
+
+TEST_F(delay, expires_at_the_cap_beside_one_hog)
+{
+	start_hogs(_metadata, self, 1);
+	check_never_yield(_metadata, self, "one hog", CAP);
+}
+
+TEST_F(delay, expires_at_the_cap_beside_two_hogs)
+{
+	start_hogs(_metadata, self, 2);
+	check_never_yield(_metadata, self, "two hogs", CAP);
+}
+
+TEST_F(delay, delay_us_sets_the_cap)
+{
+	static const struct {
+		const char *text;
+		uint64_t cap;
+	} caps[] = {
+		{ "20", 20 * TST_USEC }, { "5", 5 * TST_USEC }, { "50", 50 * TST_USEC },
+	};
+	struct taskshared_info info;
+	unsigned int i;
+
+	start_hogs(_metadata, self, 1);
+	for (i = 0; i < ARRAY_SIZE(caps); i++) {
+		ASSERT_EQ(0, tst_write_delay_us(caps[i].text));
+		memset(&info, 0, sizeof(info));
+		ASSERT_EQ(0, ioctl(self->fd, TASKSHARED_IOC_INFO, &info));
+		EXPECT_EQ(caps[i].cap, info.cap_ns);
+		fresh_slot(_metadata, self);
+		check_never_yield(_metadata, self, caps[i].text, caps[i].cap);
+	}
+}
+
+TEST_F(delay, delay_us_0_stops_all)
+{
+	struct taskshared_counters counters;
+	struct seen seen;
+
+	start_hogs(_metadata, self, 1);
+	ASSERT_EQ(0, tst_write_delay_us("0"));
+	seen = never_yield(self, RUN, CAP);
+	/* The request stays for later. */
+	EXPECT_EQ(TASK_PREEMPT_DELAY_REQ, self->slot->sched_delay);
+	counters = settle(_metadata, self, "off");
+	EXPECT_EQ(0, seen.grants);
+	EXPECT_EQ(0, counters.granted);
+	EXPECT_LE(ENOUGH, counters.refused_off);
+	EXPECT_EQ(counters.requested, counters.refused_off);
+
+	ASSERT_EQ(0, tst_write_delay_us("50"));
+	seen = never_yield(self, RUN, CAP);
+	counters = settle(_metadata, self, "on again");
+	EXPECT_LE(ENOUGH, counters.granted);
+}
+
+/* Requests, and yields as soon as it sees that a delay was granted. */
+static void check_yield(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self,
+			const char *name, bool by_ioctl)
+{
+	uint64_t end = tst_now() + RUN;
+	struct taskshared_counters counters;
+	unsigned int seen = 0, told = 0, still = 0, gave = 0;
+	uint64_t progress;
+	int ret;
+
+	while (tst_now() < end) {
+		if (look(self) == TASK_PREEMPT_DELAY_GRANTED) {
+			seen++;
+			progress = hog_progress(self);
+			ret = by_ioctl ? ioctl(self->fd, TASKSHARED_IOC_YIELD, 0) : sched_yield();
+			EXPECT_LE(0, ret);
+			told += ret == 1;
+			gave += hog_progress(self) != progress;
+			still += self->slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED;
+		}
+	}
+	counters = settle(_metadata, self, name);
+	printf("# %s: %u delays seen, %u times the hog ran during the call\n", name, seen, gave);
+	EXPECT_LE(ENOUGH, seen);
+	/* The scheduler may pick the same thread again, but not as a rule. */
+	EXPECT_LE(seen, gave * 4);
+	EXPECT_EQ(0, still)
+		TH_LOG("the word read GRANTED after the yield");
+	/* One that expired between the look and the call may be missing. */
+	EXPECT_LE(counters.yielded, seen + 1);
+	EXPECT_LE(seen * 19, counters.yielded * 20);
+	if (by_ioctl) {
+		/* A yield after the cap is counted as expired. */
+		EXPECT_LE(told, counters.yielded + counters.expired);
+		EXPECT_LE(counters.yielded, told + 1);
+	} else {
+		EXPECT_EQ(0, told);
+	}
+	EXPECT_EQ(0, counters.denied);
+	/* Short: a look at the word and a system call. */
+	EXPECT_LE(counters.delay_ns, counters.granted * 10 * TST_USEC);
+}
+
+TEST_F(delay, yield_call)
+{
+	start_hogs(_metadata, self, 1);
+	check_yield(_metadata, self, "yield call", true);
+}
+
+TEST_F(delay, plain_sched_yield)
+{
+	start_hogs(_metadata, self, 1);
+	check_yield(_metadata, self, "sched_yield", false);
+}
+
+TEST_F(delay, yield_without_a_delay)
+{
+	struct taskshared_counters counters;
+	unsigned int i, ones = 0;
+
+	/* Alone on the CPU nobody asks for it: no delay, whatever the word says. */
+	for (i = 0; i < 1000; i++) {
+		self->slot->sched_delay = i % 4;
+		ones += ioctl(self->fd, TASKSHARED_IOC_YIELD, 0) != 0;
+		sched_yield();
+	}
+	counters = settle(_metadata, self, "no delay");
+	EXPECT_LE(ones, counters.yielded);
+	EXPECT_LE(counters.yielded, 2);
+}
+
+/* Anything but REQ is no request. */
+TEST_F(delay, other_values_are_no_request)
+{
+	static const __u16 values[] = { 0, 2, 3, 4, 0x100, 0x101, 0x8001, 0xffff };
+	struct taskshared_counters counters;
+	unsigned int i;
+	uint64_t end;
+	long switches;
+
+	start_hogs(_metadata, self, 1);
+	switches = tst_involuntary_switches();
+	for (i = 0; i < ARRAY_SIZE(values); i++) {
+		end = tst_now() + RUN / 4;
+		while (tst_now() < end)
+			self->slot->sched_delay = values[i];
+	}
+	switches = tst_involuntary_switches() - switches;
+	counters = settle(_metadata, self, "other values");
+	EXPECT_LE(ENOUGH, switches);
+	EXPECT_EQ(0, counters.requested);
+}
+
+/* The other way round: in user mode a request is granted nearly every time. */
+TEST_F(delay, request_is_granted)
+{
+	struct taskshared_counters counters;
+	long switches;
+
+	start_hogs(_metadata, self, 1);
+	switches = tst_involuntary_switches();
+	never_yield(self, RUN, CAP);
+	switches = tst_involuntary_switches() - switches;
+	counters = settle(_metadata, self, "user mode");
+	printf("# user mode: %ld involuntary switches\n", switches);
+	EXPECT_LE(ENOUGH, switches);
+	EXPECT_GE((long)counters.granted * 10, switches * 8);
+}
+
+/* Asks again inside a delay. */
+TEST_F(delay, denied_on_a_second_request)
+{
+	uint64_t end = tst_now() + RUN;
+	struct taskshared_counters counters;
+	unsigned int seen = 0, denied = 0, granted = 0, others = 0, word;
+
+	start_hogs(_metadata, self, 1);
+	while (tst_now() < end) {
+		if (look(self) != TASK_PREEMPT_DELAY_GRANTED)
+			continue;
+		seen++;
+		tst_request(self->slot);
+		do
+			word = self->slot->sched_delay;
+		while (word == TASK_PREEMPT_DELAY_REQ && tst_now() < end);
+		if (word == TASK_PREEMPT_DELAY_DENIED)
+			denied++;
+		/* The delay had ended before: it was a first request. */
+		else if (word == TASK_PREEMPT_DELAY_GRANTED)
+			granted++;
+		else if (tst_now() < end)
+			others++;
+	}
+	counters = settle(_metadata, self, "asked twice");
+	printf("# asked twice: %u grants seen, %u denied\n", seen, denied);
+	EXPECT_LE(ENOUGH, seen);
+	EXPECT_LE(seen * 9, denied * 10);
+	EXPECT_EQ(0, others);
+	EXPECT_LE(denied, counters.denied);
+	EXPECT_LE(counters.denied, denied + 1);
+	EXPECT_LE(counters.delay_max_ns, CAP + INTERRUPTED);
+}
+
+/* No chain: whatever the thread writes, a delay is followed by somebody else. */
+
+static void write_always(FIXTURE_DATA(delay) *self, unsigned int word, uint64_t *random)
+{
+	(void)word, (void)random;
+	tst_request(self->slot);
+}
+
+static void write_off_and_on(FIXTURE_DATA(delay) *self, unsigned int word, uint64_t *random)
+{
+	(void)word, (void)random;
+	self->slot->sched_delay = 0;
+	tst_request(self->slot);
+}
+
+static void write_random(FIXTURE_DATA(delay) *self, unsigned int word, uint64_t *random)
+{
+	static const __u16 values[] = { 1, 1, 0, 1, 0x101, 1, 3, 1 };
+
+	(void)word;
+	self->slot->sched_delay = values[tst_random(random) % ARRAY_SIZE(values)];
+}
+
+/* Pretends that delays run. */
+static void write_granted(FIXTURE_DATA(delay) *self, unsigned int word, uint64_t *random)
+{
+	(void)word;
+	self->slot->sched_delay = 1 + tst_random(random) % 2;
+}
+
+static void write_after_grant(FIXTURE_DATA(delay) *self, unsigned int word, uint64_t *random)
+{
+	(void)random;
+	if (word != TASK_PREEMPT_DELAY_REQ)
+		tst_request(self->slot);
+}
+
+/* Lets go of the slot in the middle of a delay and takes one that knows of none. */
+static void take_new_slot(FIXTURE_DATA(delay) *self, unsigned int word, uint64_t *random)
+{
+	(void)random;
+	if (word == TASK_PREEMPT_DELAY_GRANTED) {
+		ioctl(self->fd, TASKSHARED_IOC_RELEASE, 0);
+		tst_slot_offset(self->fd);
+	}
+	tst_request(self->slot);
+}
+
+/* Goes into the kernel and back, which is not a pass through the scheduler. */
+static void call_kernel(FIXTURE_DATA(delay) *self, unsigned int word, uint64_t *random)
+{
+	(void)word;
+	tst_request(self->slot);
+	if (tst_random(random) % 8 == 0)
+		getppid();
+}
+
+static const struct pattern {
+	const char *name;
+	void (*write)(FIXTURE_DATA(delay) *self, unsigned int word, uint64_t *random);
+	/* the word does not tell when a delay runs */
+	bool lies;
+	/*
+	 * The cap may be reached in the kernel. A kernel that preempts itself there,
+	 * and picks the same thread again, calls nobody: the end of the delay is noticed
+	 * some time later.
+	 */
+	bool kernel;
+} patterns[] = {
+	{ "always", write_always, false, false },
+	{ "off and on", write_off_and_on, false, false },
+	{ "random", write_random, false, false },
+	{ "lies", write_granted, true, false },
+	{ "after grant", write_after_grant, false, false },
+	{ "new slot", take_new_slot, false, false },
+	{ "with system calls", call_kernel, false, true },
+};
+
+/**
+ * struct chain - what came of a pattern
+ * @grants: how often the word began to read GRANTED
+ * @longest: longest time from a grant on in which nobody else ran
+ * @repicked: how often the thread ran on after the cap, the delay being over: the
+ *	scheduler was asked, and picked the same thread again
+ * @running: ... the delay not being over
+ * @chained: how often one delay followed another without anybody else in between,
+ *	and sooner than the scheduler could ask for the CPU again by itself
+ */
+struct chain {
+	unsigned int grants;
+	uint64_t longest;
+	unsigned int repicked;
+	unsigned int running;
+	unsigned int chained;
+};
+
+/* Less than a tick. */
+#define SOON	(500 * TST_USEC)
+
+/*
+ * Others are the hog, whose progress is cheap to look at, or rarely a kernel
+ * thread, which shows in the number of switches.
+ */
+static struct chain run_pattern(FIXTURE_DATA(delay) *self, const struct pattern *pattern)
+{
+	uint64_t end = tst_now() + RUN * 3 / 4, first = 0, last = 0, progress = 0, now, after;
+	uint64_t random = 88172645463325252ULL;
+	struct taskshared_counters counters;
+	unsigned int word, before = 0;
+	struct chain chain = { 0 };
+	long switches = 0;
+
+	while ((now = tst_now()) < end) {
+		after = hog_progress(self);
+		word = self->slot->sched_delay;
+		if (pattern->lies)
+			word = TASK_PREEMPT_DELAY_REQ;
+		if (after != progress) {
+			progress = after;
+			first = 0;
+			last = 0;
+		}
+		if (first && now - first > CAP + TOLERANCE) {
+			tst_counters(self->fd, 0, &counters);
+			if (tst_involuntary_switches() == switches) {
+				chain.repicked += !counters.active;
+				chain.running += counters.active != 0;
+			}
+			first = 0;
+		}
+		if (first && now - first > chain.longest)
+			chain.longest = now - first;
+		if (word == TASK_PREEMPT_DELAY_GRANTED && before != word) {
+			chain.grants++;
+			if (last && now - last < SOON && tst_involuntary_switches() == switches)
+				chain.chained++;
+			switches = tst_involuntary_switches();
+			last = tst_now();
+			first = last;
+		}
+		before = word;
+		pattern->write(self, word, &random);
+	}
+	return chain;
+}
+
+TEST_F(delay, no_chain)
+{
+	struct taskshared_counters totals;
+	struct chain chain;
+	const char *message;
+	unsigned int i;
+
+	start_hogs(_metadata, self, 1);
+	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
+		/* In totals, as one pattern changes the slot. */
+		fresh_slot(_metadata, self);
+		chain = run_pattern(self, &patterns[i]);
+		self->slot->sched_delay = 0;
+		ioctl(self->fd, TASKSHARED_IOC_YIELD, 0);
+		ASSERT_EQ(0, tst_totals(&totals));
+		EXPECT_TRUE(tst_adds_up(&totals, &message))
+			TH_LOG("%s: %s", patterns[i].name, message);
+		totals = tst_difference(&totals, &self->before);
+		tst_print_counters(patterns[i].name, &totals);
+		printf("# %s: %u grants seen, longest %llu ns, %u times picked again\n",
+		       patterns[i].name, chain.grants, (unsigned long long)chain.longest,
+		       chain.repicked);
+		EXPECT_LE(5, totals.granted)
+			TH_LOG("%s", patterns[i].name);
+		if (!patterns[i].lies)
+			EXPECT_LE(5, chain.grants)
+				TH_LOG("%s: too few grants seen", patterns[i].name);
+		EXPECT_LE(chain.repicked * 4, chain.grants * 3)
+			TH_LOG("%s: the CPU is not given back", patterns[i].name);
+		EXPECT_EQ(0, chain.chained)
+			TH_LOG("%s: one delay after the other", patterns[i].name);
+		if (!patterns[i].kernel)
+			EXPECT_EQ(0, chain.running)
+				TH_LOG("%s: a delay runs on past the cap", patterns[i].name);
+		/* The longest one of all so far, in whatever test. */
+		EXPECT_LE(totals.delay_max_ns, patterns[i].kernel ? 4 * CAP : CAP + INTERRUPTED)
+			TH_LOG("%s", patterns[i].name);
+	}
+}
+
+/* The return from a system call is not delayed. */
+
+#define ZEROS (256 * 1024)
+
+/* Looks at the need to reschedule on its way, and takes long. */
+static void read_zeros(void *buffer)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	if (read(fd, buffer, ZEROS) != ZEROS)
+		abort();
+}
+
+/* Does not, so that the scheduler has to wait for its return. */
+static void poll_many(void *buffer)
+{
+	static int ends[2];
+	struct pollfd *fds = buffer;
+	unsigned int i;
+
+	if (!ends[0]) {
+		if (pipe(ends))
+			abort();
+		for (i = 0; i < 1000; i++)
+			fds[i] = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+	}
+	if (poll(fds, 1000, 0))
+		abort();
+}
+
+static void check_system_call(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self,
+			      const char *name, void (*call)(void *buffer))
+{
+	struct taskshared_counters counters;
+	uint64_t begun, end;
+	unsigned int calls = 0, lost = 0;
+	void *buffer = calloc(1, ZEROS);
+	long switches;
+
+	ASSERT_NE(NULL, buffer);
+	call(buffer);
+	switches = tst_involuntary_switches();
+	begun = tst_now();
+	end = begun + RUN;
+	while (tst_now() < end) {
+		tst_request(self->slot);
+		call(buffer);
+		/* The request stays for later. */
+		lost += self->slot->sched_delay == 0;
+		calls++;
+	}
+	switches = tst_involuntary_switches() - switches;
+	counters = settle(_metadata, self, name);
+	printf("# %s: %u calls, %ld involuntary switches, %u requests lost\n", name, calls,
+	       switches, lost);
+	EXPECT_LE(ENOUGH, switches);
+	EXPECT_LE((long)counters.granted * 20, switches);
+	EXPECT_LE((long)lost * 20, switches);
+	free(buffer);
+}
+
+TEST_F(delay, system_call_that_may_be_preempted)
+{
+	start_hogs(_metadata, self, 1);
+	check_system_call(_metadata, self, "read", read_zeros);
+}
+
+TEST_F(delay, system_call_return)
+{
+	start_hogs(_metadata, self, 1);
+	check_system_call(_metadata, self, "poll", poll_many);
+}
+
+/* Ends otherwise */
+
+TEST_F(delay, ends_when_the_thread_blocks)
+{
+	uint64_t end = tst_now() + RUN;
+	struct taskshared_counters counters;
+	unsigned int seen = 0, still = 0;
+
+	start_hogs(_metadata, self, 1);
+	while (tst_now() < end) {
+		if (look(self) == TASK_PREEMPT_DELAY_GRANTED) {
+			seen++;
+			tst_sleep(100 * TST_USEC);
+			still += self->slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED;
+		}
+	}
+	counters = settle(_metadata, self, "blocks");
+	EXPECT_LE(ENOUGH / 2, seen);
+	EXPECT_EQ(0, still)
+		TH_LOG("the word read GRANTED after the thread had slept");
+	EXPECT_LE(seen * 9, counters.ended * 10);
+	EXPECT_EQ(0, counters.yielded);
+	EXPECT_LE(counters.delay_ns, counters.granted * 15 * TST_USEC);
+}
+
+TEST_F(delay, snapshot_inside_a_delay)
+{
+	uint64_t end = tst_now() + RUN;
+	struct taskshared_counters counters;
+	unsigned int seen = 0, active = 0, wrong = 0;
+	const char *message;
+
+	start_hogs(_metadata, self, 1);
+	while (tst_now() < end) {
+		if (look(self) == TASK_PREEMPT_DELAY_GRANTED) {
+			seen++;
+			tst_counters(self->fd, 0, &counters);
+			active += counters.active == 1;
+			wrong += counters.active > 1 || !tst_adds_up(&counters, &message);
+			while (self->slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED)
+				;
+		}
+	}
+	settle(_metadata, self, "looked at");
+	EXPECT_LE(ENOUGH, seen);
+	EXPECT_LE(seen * 9, active * 10);
+	EXPECT_EQ(0, wrong);
+}
+
+/* A signal ends a delay before its handler runs. */
+
+static struct task_sharedinfo *handler_slot;
+static volatile unsigned int handler_runs, handler_granted, handler_in_delay;
+static volatile bool in_delay;
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	handler_granted += handler_slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED;
+	handler_in_delay += in_delay;
+	in_delay = false;
+	handler_runs++;
+}
+
+TEST_F(delay, signal_handler_gets_no_granted_time)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	struct itimerspec interval = {
+		.it_interval.tv_nsec = 70 * TST_USEC, .it_value.tv_nsec = 70 * TST_USEC,
+	};
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
+	struct taskshared_counters counters;
+	uint64_t end;
+	timer_t timer;
+
+	event._sigev_un._tid = gettid();
+	handler_slot = self->slot;
+	start_hogs(_metadata, self, 1);
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_EQ(0, timer_create(CLOCK_MONOTONIC, &event, &timer));
+	ASSERT_EQ(0, timer_settime(timer, 0, &interval, NULL));
+	end = tst_now() + RUN;
+	while (tst_now() < end)
+		in_delay = look(self) == TASK_PREEMPT_DELAY_GRANTED;
+	timer_delete(timer);
+	counters = settle(_metadata, self, "signals");
+	printf("# signals: the handler ran %u times, %u times in what was a delay, %u times in one that went on\n",
+	       handler_runs, handler_in_delay, handler_granted);
+	EXPECT_LE(500, handler_runs);
+	EXPECT_LE(ENOUGH / 4, handler_in_delay);
+	EXPECT_EQ(0, handler_granted);
+	EXPECT_LE(handler_in_delay, counters.ended + counters.expired);
+}
+
+/* Threads that are gone, or let go of their slot, in the middle of a delay. */
+
+struct leaver {
+	int fd;
+	bool by_exit;
+	unsigned int seen;
+};
+
+static void *leave_inside_a_delay(void *arg)
+{
+	uint64_t end = tst_now() + 50 * TST_MSEC;
+	struct leaver *self = arg;
+	struct task_sharedinfo *slot;
+
+	tst_pin(0);
+	slot = tst_slot(self->fd);
+	if (!slot)
+		return NULL;
+	tst_request(slot);
+	while (slot->sched_delay != TASK_PREEMPT_DELAY_GRANTED)
+		if (tst_now() > end)
+			return NULL;
+	self->seen++;
+	if (!self->by_exit)
+		ioctl(self->fd, TASKSHARED_IOC_RELEASE, 0);
+	return NULL;
+}
+
+static void check_leaver(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self,
+			 const char *name, bool by_exit)
+{
+	struct leaver leaver = { .fd = self->fd, .by_exit = by_exit };
+	struct taskshared_counters totals;
+	const char *message;
+	pthread_t thread;
+	int i;
+
+	start_hogs(_metadata, self, 1);
+	for (i = 0; i < ENOUGH; i++) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, leave_inside_a_delay, &leaver));
+		pthread_join(thread, NULL);
+	}
+	EXPECT_TRUE(tst_wait_until(tst_state("slots") == 1, 5000));
+	ASSERT_EQ(0, tst_totals(&totals));
+	EXPECT_TRUE(tst_adds_up(&totals, &message))
+		TH_LOG("totals: %s", message);
+	totals = tst_difference(&totals, &self->before);
+	tst_print_counters(name, &totals);
+	EXPECT_LE(ENOUGH * 3 / 4, leaver.seen);
+	EXPECT_LE(leaver.seen, totals.granted);
+	EXPECT_EQ(0, totals.active);
+	EXPECT_LE(leaver.seen * 3, totals.ended * 4);
+}
+
+TEST_F(delay, ends_with_the_thread)
+{
+	check_leaver(_metadata, self, "exit", true);
+}
+
+TEST_F(delay, ends_with_the_slot)
+{
+	check_leaver(_metadata, self, "release", false);
+}
+
+/* A real-time thread is not delayed. */
+
+struct waker {
+	volatile bool ready;
+	volatile bool stop;
+};
+
+static void *wake_now_and_then(void *arg)
+{
+	struct waker *self = arg;
+
+	tst_set_fifo(2);
+	self->ready = true;
+	while (!self->stop)
+		tst_sleep(2 * TST_MSEC);
+	return NULL;
+}
+
+TEST_F(delay, real_time_thread_is_not_delayed)
+{
+	struct taskshared_counters counters;
+	struct waker waker = { 0 };
+	pthread_t thread;
+	struct seen seen;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, wake_now_and_then, &waker));
+	ASSERT_TRUE(tst_wait_until(waker.ready, 1000));
+	ASSERT_EQ(0, tst_set_fifo(1));
+	seen = never_yield(self, RUN / 2, CAP);
+	EXPECT_EQ(TASK_PREEMPT_DELAY_REQ, self->slot->sched_delay);
+	waker.stop = true;
+	tst_set_fifo(0);
+	pthread_join(thread, NULL);
+	counters = settle(_metadata, self, "SCHED_FIFO");
+	EXPECT_EQ(0, seen.grants);
+	EXPECT_EQ(0, counters.granted);
+	EXPECT_LE(ENOUGH, counters.refused_class);
+}
+
+/* A real-time thread that wakes beside one that always asks for delays. */
+
+#define PERIOD	(200 * TST_USEC)
+#define PERIODS	1000
+
+struct cyclic {
+	volatile bool done;
+	uint64_t worst;
+	uint64_t sum;
+};
+
+static void *wake_every_period(void *arg)
+{
+	struct cyclic *self = arg;
+	uint64_t next, now;
+	int i;
+
+	tst_pin(0);
+	tst_set_fifo(50);
+	next = tst_now();
+	for (i = 0; i < PERIODS; i++) {
+		struct timespec at;
+
+		next += PERIOD;
+		at.tv_sec = (time_t)(next / TST_SEC);
+		at.tv_nsec = (long)(next % TST_SEC);
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+		now = tst_now();
+		self->sum += now - next;
+		if (now - next > self->worst)
+			self->worst = now - next;
+	}
+	self->done = true;
+	return NULL;
+}
+
+static struct cyclic real_time_latency(FIXTURE_DATA(delay) *self)
+{
+	struct cyclic cyclic = { 0 };
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, wake_every_period, &cyclic))
+		abort();
+	while (!cyclic.done)
+		look(self);
+	pthread_join(thread, NULL);
+	printf("# latency of a SCHED_FIFO thread: mean %llu ns, worst %llu ns\n",
+	       (unsigned long long)(cyclic.sum / PERIODS), (unsigned long long)cyclic.worst);
+	return cyclic;
+}
+
+TEST_F(delay, real_time_waiter_gets_the_cpu)
+{
+	struct taskshared_counters counters;
+	struct cyclic off, on;
+
+	start_hogs(_metadata, self, 1);
+	ASSERT_EQ(0, tst_write_delay_us("0"));
+	off = real_time_latency(self);
+	ASSERT_EQ(0, tst_write_delay_us("50"));
+	fresh_slot(_metadata, self);
+	on = real_time_latency(self);
+	counters = settle(_metadata, self, "beside real time");
+	EXPECT_LE(on.worst, off.worst + TOLERANCE);
+	EXPECT_LE(on.sum / PERIODS, off.sum / PERIODS + TOLERANCE);
+	/* It was in its way, and the hog was delayed all the same. */
+	EXPECT_LE(PERIODS / 4, counters.refused_rt);
+	EXPECT_LE(1, counters.granted);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: MIT
+/* See taskshared_test.h. */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "taskshared_test.h"
+
+#define TOTALS	 "/sys/kernel/debug/taskshared/totals"
+#define STATE	 "/sys/kernel/debug/taskshared/state"
+#define DELAY_US "/sys/module/taskshared/parameters/delay_us"
+
+/* The device */
+
+size_t tst_page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+int tst_open(void)
+{
+	return open(TASKSHARED_DEVICE, O_RDWR | O_CLOEXEC);
+}
+
+static void *map(int fd, size_t size, off_t offset)
+{
+	void *area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+
+	return area == MAP_FAILED ? NULL : area;
+}
+
+void *tst_map_page(int fd)
+{
+	return map(fd, tst_page_size(), 0);
+}
+
+void *tst_map_window(int fd, size_t size)
+{
+	struct taskshared_info info = { 0 };
+
+	if (!size) {
+		if (ioctl(fd, TASKSHARED_IOC_INFO, &info))
+			return NULL;
+		size = info.window_size;
+	}
+	return map(fd, size, TASKSHARED_WINDOW);
+}
+
+struct task_sharedinfo *tst_find(void *area, size_t size, pid_t tid)
+{
+	struct task_sharedinfo *slots = area, *found = NULL;
+	size_t i;
+
+	for (i = 0; i < size / sizeof(*slots); i++) {
+		if (*(volatile __u32 *)&slots[i].tid != (__u32)tid)
+			continue;
+		if (found) {
+			errno = EEXIST;
+			return NULL;
+		}
+		found = &slots[i];
+	}
+	if (!found)
+		errno = ENOENT;
+	return found;
+}
+
+struct task_sharedinfo *tst_slot(int fd)
+{
+	void *page = tst_map_page(fd);
+
+	return page ? tst_find(page, tst_page_size(), gettid()) : NULL;
+}
+
+long long tst_slot_offset(int fd)
+{
+	struct taskshared_slot slot = { 0 };
+
+	if (ioctl(fd, TASKSHARED_IOC_SLOT, &slot))
+		return -1;
+	return (long long)slot.offset;
+}
+
+bool tst_is_zero(const volatile void *area, size_t count)
+{
+	const volatile unsigned char *bytes = area;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+int tst_count_mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	int count = 0;
+
+	if (!maps)
+		return -1;
+	while (fgets(line, sizeof(line), maps))
+		count += strstr(line, TASKSHARED_DEVICE) != NULL;
+	fclose(maps);
+	return count;
+}
+
+/* Figures */
+
+/* Every field of struct taskshared_counters that counts something. */
+#define FIELDS(X)								\
+	X(requested) X(granted) X(denied) X(yielded) X(expired) X(ended) X(active) \
+	X(refused_off) X(refused_work) X(refused_class) X(refused_rt) X(refused_cap) \
+	X(delay_ns) X(delay_max_ns) X(overrun_ns)
+
+int tst_counters(int fd, pid_t tid, struct taskshared_counters *counters)
+{
+	memset(counters, 0, sizeof(*counters));
+	counters->tid = (__u32)tid;
+	return ioctl(fd, TASKSHARED_IOC_COUNTERS, counters);
+}
+
+ssize_t tst_read_file(const char *path, char *buffer, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return -1;
+	while (used < size - 1 && (got = read(fd, buffer + used, size - 1 - used)) > 0)
+		used += (size_t)got;
+	buffer[used] = '\0';
+	close(fd);
+	return (ssize_t)used;
+}
+
+/* The value behind "name " at the start of a line; -1 if there is none. */
+static long long value_of(const char *text, const char *name)
+{
+	size_t length = strlen(name);
+	const char *line;
+
+	for (line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, name, length) && line[length] == ' ')
+			return strtoll(line + length, NULL, 10);
+	}
+	errno = ENOENT;
+	return -1;
+}
+
+long long tst_state(const char *name)
+{
+	char text[4096];
+
+	if (tst_read_file(STATE, text, sizeof(text)) < 0)
+		return -1;
+	return value_of(text, name);
+}
+
+int tst_totals(struct taskshared_counters *totals)
+{
+	long long value;
+	char text[4096];
+
+	memset(totals, 0, sizeof(*totals));
+	if (tst_read_file(TOTALS, text, sizeof(text)) < 0)
+		return -1;
+#define READ(field)					\
+	value = value_of(text, #field);			\
+	if (value < 0)					\
+		return -1;				\
+	totals->field = (__u64)value;
+	FIELDS(READ)
+#undef READ
+	return 0;
+}
+
+bool tst_adds_up(const struct taskshared_counters *c, const char **message)
+{
+	*message = "";
+	if (c->requested != c->granted + c->denied + c->refused_off + c->refused_work +
+			    c->refused_class + c->refused_rt + c->refused_cap)
+		*message = "requested is not granted + denied + refused_*";
+	else if (c->granted != c->yielded + c->expired + c->ended + c->active)
+		*message = "granted is not yielded + expired + ended + active";
+	else if (c->delay_max_ns > c->delay_ns)
+		*message = "the longest delay is longer than all of them together";
+	else
+		return true;
+	return false;
+}
+
+struct taskshared_counters tst_difference(const struct taskshared_counters *a,
+					  const struct taskshared_counters *b)
+{
+	struct taskshared_counters d = *a;
+
+#define SUBTRACT(field) d.field -= b->field;
+	FIELDS(SUBTRACT)
+#undef SUBTRACT
+	d.delay_max_ns = a->delay_max_ns;
+	return d;
+}
+
+void tst_print_counters(const char *name, const struct taskshared_counters *c)
+{
+	uint64_t ended = c->granted - c->active;
+
+	printf("# %s:", name);
+#define PRINT(field)							\
+	if (c->field)							\
+		printf(" " #field " %llu", (unsigned long long)c->field);
+	FIELDS(PRINT)
+#undef PRINT
+	if (ended)
+		printf(" (mean %llu ns)", (unsigned long long)(c->delay_ns / ended));
+	printf("\n");
+}
+
+int tst_write_delay_us(const char *value)
+{
+	int fd = open(DELAY_US, O_WRONLY | O_CLOEXEC);
+	int error = 0;
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, value, strlen(value)) != (ssize_t)strlen(value))
+		error = errno;
+	close(fd);
+	return error;
+}
+
+long tst_read_delay_us(void)
+{
+	char text[32];
+
+	if (tst_read_file(DELAY_US, text, sizeof(text)) <= 0)
+		return -1;
+	return strtol(text, NULL, 10);
+}
+
+/* Clocks and waiting */
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * TST_SEC + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t tst_now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t tst_cpu_time(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+long tst_involuntary_switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nivcsw;
+}
+
+void tst_spin(uint64_t ns)
+{
+	uint64_t end = tst_now() + ns;
+
+	while (tst_now() < end)
+		;
+}
+
+void tst_sleep(uint64_t ns)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)(ns / TST_SEC),
+		.tv_nsec = (long)(ns % TST_SEC),
+	};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, &ts) == EINTR)
+		;
+}
+
+/* CPUs and threads */
+
+int tst_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+int tst_cpus(void)
+{
+	return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+int tst_set_fifo(int priority)
+{
+	struct sched_param param = { .sched_priority = priority };
+
+	return sched_setscheduler(0, priority ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
+static void *hog(void *arg)
+{
+	struct tst_hog *self = arg;
+
+	tst_pin(self->cpu);
+	while (!self->stop)
+		self->progress++;
+	return NULL;
+}
+
+int tst_hogs_start(struct tst_hog *hogs, unsigned int count, int cpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		hogs[i] = (struct tst_hog){ .cpu = cpu };
+		errno = pthread_create(&hogs[i].thread, NULL, hog, &hogs[i]);
+		if (errno) {
+			tst_hogs_stop(hogs, i);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+void tst_hogs_stop(struct tst_hog *hogs, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		hogs[i].stop = true;
+	for (i = 0; i < count; i++)
+		pthread_join(hogs[i].thread, NULL);
+}
+
+static void *member(void *arg)
+{
+	struct tst_member *self = arg;
+	struct tst_crew *crew = self->crew;
+
+	self->tid = gettid();
+	self->offset = tst_slot_offset(crew->fd);
+	self->error = self->offset < 0 ? errno : 0;
+	pthread_barrier_wait(&crew->ready);
+	if (crew->work)
+		crew->work(self);
+	pthread_barrier_wait(&crew->end);
+	return NULL;
+}
+
+int tst_crew_start(struct tst_crew *crew)
+{
+	pthread_attr_t attr;
+	unsigned int i;
+
+	crew->leave = false;
+	crew->members = calloc(crew->count, sizeof(*crew->members));
+	if (!crew->members)
+		return -1;
+	pthread_barrier_init(&crew->ready, NULL, crew->count + 1);
+	pthread_barrier_init(&crew->end, NULL, crew->count + 1);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 128 * 1024);
+	for (i = 0; i < crew->count; i++) {
+		crew->members[i].crew = crew;
+		/* The threads before this one wait for ever: the caller has failed. */
+		errno = pthread_create(&crew->members[i].thread, &attr, member, &crew->members[i]);
+		if (errno)
+			return -1;
+	}
+	pthread_attr_destroy(&attr);
+	pthread_barrier_wait(&crew->ready);
+	return 0;
+}
+
+void tst_crew_stop(struct tst_crew *crew)
+{
+	unsigned int i;
+
+	crew->leave = true;
+	pthread_barrier_wait(&crew->end);
+	for (i = 0; i < crew->count; i++)
+		pthread_join(crew->members[i].thread, NULL);
+	pthread_barrier_destroy(&crew->ready);
+	pthread_barrier_destroy(&crew->end);
+	free(crew->members);
+	crew->members = NULL;
+}
+
+int tst_wait_child(pid_t child)
+{
+	int status;
+
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	return WIFSIGNALED(status) ? 256 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int tst_in_child(int (*check)(void *arg), void *arg)
+{
+	pid_t child;
+
+	/* What is still in the buffer would be printed twice. */
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		int code = check(arg);
+
+		fflush(NULL);
+		_exit(code);
+	}
+	return child < 0 ? -1 : tst_wait_child(child);
+}
