@@ -166,7 +166,9 @@ TEST(identity)
 
 	EXPECT_EQ(lock.sections, sections);
 	EXPECT_LE(10, totals.granted);
-	EXPECT_LE(1, totals.yielded);
+	/* With several emulated CPUs a delay may be over before anybody sees it. */
+	if (tst_cpus() == 1)
+		EXPECT_LE(1, totals.yielded);
 	EXPECT_EQ(0, totals.active);
 	EXPECT_EQ(sum.requested, totals.requested);
 	EXPECT_EQ(sum.granted, totals.granted);
