@@ -7,9 +7,10 @@
  *	  +------ pass, cut -------+--------- pass, cut ---------+
  *
  * pass: through the scheduler, whoever is picked. cut: before it, because the
- * thread gives the CPU back or is about to run a signal handler. All of it happens on the owner's CPU with interrupts off, some
- * of it in a context that must be treated like an NMI (a breakpoint probe):
- * nothing here takes a lock or touches a timer.
+ * thread gives the CPU back or is about to run a signal handler. All of it happens
+ * on the owner's CPU with interrupts off, some of it in a context that must be
+ * treated like an NMI (a breakpoint probe): nothing here takes a lock or touches a
+ * timer.
  */
 
 #include <linux/entry-common.h>
