@@ -165,10 +165,12 @@ TEST(identity)
 	       (unsigned long long)sections, looks, busy);
 
 	EXPECT_EQ(lock.sections, sections);
-	EXPECT_LE(10, totals.granted);
+	EXPECT_LE(1, totals.granted);
 	/* With several emulated CPUs a delay may be over before anybody sees it. */
-	if (tst_cpus() == 1)
+	if (tst_cpus() == 1) {
+		EXPECT_LE(10, totals.granted);
 		EXPECT_LE(1, totals.yielded);
+	}
 	EXPECT_EQ(0, totals.active);
 	EXPECT_EQ(sum.requested, totals.requested);
 	EXPECT_EQ(sum.granted, totals.granted);
