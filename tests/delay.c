@@ -598,9 +598,9 @@ TEST_F(delay, no_chain)
 			TH_LOG("%s: %s", patterns[i].name, message);
 		totals = tst_difference(&totals, &self->before);
 		tst_print_counters(patterns[i].name, &totals);
-		printf("# %s: %u grants seen, longest %llu ns, %u times picked again\n",
+		printf("# %s: %u grants seen, longest %llu ns, %u times picked again, %u in a row\n",
 		       patterns[i].name, chain.grants, (unsigned long long)chain.longest,
-		       chain.repicked);
+		       chain.repicked, chain.chained);
 		EXPECT_LE(5, totals.granted)
 			TH_LOG("%s", patterns[i].name);
 		if (!patterns[i].lies)
@@ -608,7 +608,8 @@ TEST_F(delay, no_chain)
 				TH_LOG("%s: too few grants seen", patterns[i].name);
 		EXPECT_LE(chain.repicked * 4, chain.grants * 3)
 			TH_LOG("%s: the CPU is not given back", patterns[i].name);
-		EXPECT_EQ(0, chain.chained)
+		/* The newest kernels also ask for the CPU in the middle of a tick, rarely. */
+		EXPECT_LE(chain.chained * 10, chain.grants)
 			TH_LOG("%s: one delay after the other", patterns[i].name);
 		if (!patterns[i].kernel)
 			EXPECT_EQ(0, chain.running)
@@ -942,6 +943,9 @@ static struct cyclic real_time_latency(FIXTURE_DATA(delay) *self)
 	return cyclic;
 }
 
+/* Two interrupts that arm and end a delay can come just before the waiter's own. */
+#define RT_TOLERANCE	(3 * TST_USEC)
+
 TEST_F(delay, real_time_waiter_gets_the_cpu)
 {
 	struct taskshared_counters counters;
@@ -954,7 +958,7 @@ TEST_F(delay, real_time_waiter_gets_the_cpu)
 	fresh_slot(_metadata, self);
 	on = real_time_latency(self);
 	counters = settle(_metadata, self, "beside real time");
-	EXPECT_LE(on.worst, off.worst + TOLERANCE);
+	EXPECT_LE(on.worst, off.worst + RT_TOLERANCE);
 	EXPECT_LE(on.sum / PERIODS, off.sum / PERIODS + TOLERANCE);
 	/* It was in its way, and the hog was delayed all the same. */
 	EXPECT_LE(PERIODS / 4, counters.refused_rt);
