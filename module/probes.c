@@ -142,11 +142,11 @@ static void taskshared_disarm(void)
 {
 	lockdep_assert_held(&taskshared_probes_lock);
 
-	taskshared_armed = false;
 	taskshared_must_disarm("schedule()", taskshared_hook_disarm());
 	taskshared_must_disarm("sched_yield()", taskshared_yield_disarm());
 	preempt_notifier_dec();
 	taskshared_disarm_tracepoints();
+	taskshared_armed = false;
 }
 
 /**
