@@ -250,6 +250,12 @@ int taskshared_cap_init(void)
 		return -ETIME;
 	}
 
+	/* Without a self-interrupt the timer would be started by the next tick. */
+	if (!arch_irq_work_has_interrupt()) {
+		pr_err("this CPU cannot interrupt itself (no local APIC?), the cap cannot be kept; boot without nolapic\n");
+		return -ETIME;
+	}
+
 	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "taskshared:online",
 				taskshared_cap_online, taskshared_cap_offline);
 	if (ret < 0) {

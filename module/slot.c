@@ -102,8 +102,10 @@ static void taskshared_slot_go_live_work(struct callback_head *work)
 		ret = taskshared_slot_go_live(thread);
 		if (!ret)
 			return;
-		pr_warn_ratelimited("%s[%d] gets no slot: the hooks cannot be armed (error %d)\n",
-				    current->comm, thread->tid, ret);
+		/* -EINTR: it was killed. */
+		if (ret != -EINTR)
+			pr_warn_ratelimited("%s[%d] gets no slot: the hooks cannot be armed (error %d)\n",
+					    current->comm, thread->tid, ret);
 	}
 	taskshared_slot_free(thread);
 }

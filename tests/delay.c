@@ -222,11 +222,11 @@ static void check_never_yield(struct __test_metadata *_metadata, FIXTURE_DATA(de
 	EXPECT_LE(seen.late * 50, seen.grants);
 	EXPECT_LE(counters.delay_max_ns, cap + (seen.late ? INTERRUPTED : TOLERANCE));
 	/* It gets what it was promised, too, but for what the timer needs. */
-	EXPECT_GE(counters.delay_ns, counters.granted * (cap - TOLERANCE));
+	EXPECT_GE(counters.delay_ns, counters.expired * (cap - TOLERANCE));
 	EXPECT_EQ(0, counters.yielded);
 	EXPECT_EQ(0, counters.denied);
 	/* Every one expires, but for what else may want the CPU just then. */
-	EXPECT_LE(counters.ended * 20, counters.granted);
+	EXPECT_LE(counters.ended * 10, counters.granted);
 	EXPECT_LE(counters.overrun_ns, counters.expired * TOLERANCE);
 	/* Once it is over the word tells so. */
 	EXPECT_EQ(seen.grants, seen.zeros);
@@ -786,7 +786,7 @@ TEST_F(delay, signal_handler_gets_no_granted_time)
 	EXPECT_LE(500, handler_runs);
 	EXPECT_LE(ENOUGH / 4, handler_in_delay);
 	EXPECT_EQ(0, handler_granted);
-	EXPECT_LE(handler_in_delay, counters.ended + counters.expired);
+	EXPECT_LE(ENOUGH / 4, counters.ended);
 }
 
 /* Threads that are gone, or let go of their slot, in the middle of a delay. */
