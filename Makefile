@@ -29,6 +29,7 @@ help:
 	@echo 'make lib        the library, into $(BUILD)/lib'
 	@echo 'make module     the module for this kernel, into module/ (KDIR=...: for another)'
 	@echo 'make install    module by dkms, library into $(PREFIX); as root'
+	@echo '                (install-module, install-lib: one of them)'
 	@echo 'make uninstall  the reverse; make status: what is installed and loaded'
 	@echo 'make readme-table   put the results of the last "make check" into README.md'
 	@echo 'make clean      remove $(BUILD)/ and what was built in module/'
