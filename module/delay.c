@@ -7,10 +7,10 @@
  *	  +------ pass, cut -------+--------- pass, cut ---------+
  *
  * pass: through the scheduler, whoever is picked. cut: before it, because the
- * thread gives the CPU back or is about to run a signal handler. All of it happens
- * on the owner's CPU with interrupts off, some of it in a context that must be
- * treated like an NMI (a breakpoint probe): nothing here takes a lock or touches a
- * timer.
+ * thread gives the CPU back or is about to run a signal handler; the pass is owed
+ * before the next delay. All of it happens on the owner's CPU with interrupts off,
+ * some of it in a context that must be treated like an NMI (a breakpoint probe):
+ * nothing here takes a lock or touches a timer.
  */
 
 #include <linux/entry-common.h>
@@ -91,7 +91,7 @@ static enum taskshared_counter taskshared_delay_verdict(struct taskshared_thread
 		return TASKSHARED_DENIED;
 	if (!cap_ns)
 		return TASKSHARED_REFUSED_OFF;
-	if (taskshared_other_exit_work(thread))
+	if (thread->delay.owed || taskshared_other_exit_work(thread))
 		return TASKSHARED_REFUSED_WORK;
 	if (!taskshared_fair())
 		return TASKSHARED_REFUSED_CLASS;
@@ -160,6 +160,7 @@ NOKPROBE_SYMBOL(taskshared_delay_end);
 void taskshared_delay_pass(struct taskshared_thread *thread)
 {
 	taskshared_waiter_adopt(thread);
+	thread->delay.owed = false;
 	if (thread->delay.active)
 		taskshared_delay_end(thread, thread->delay.expired ? TASKSHARED_EXPIRED :
 								     TASKSHARED_ENDED);
@@ -181,8 +182,9 @@ static bool taskshared_delay_passed(const struct taskshared_thread *thread)
  * @thread: current's
  * @cause: TASKSHARED_YIELDED or TASKSHARED_ENDED, unless the cap was reached
  *
- * Asks for the CPU that the delay kept from the scheduler: the thread cannot get
- * back to user mode, and so to its next delay, without a pass through it.
+ * Asks for the CPU that the delay kept from the scheduler. Until the pass through it
+ * no other delay is granted: a signal that turns out to be ignored leads straight to
+ * the next decision.
  *
  * Context: interrupts off.
  * Return: whether a delay was running.
@@ -196,6 +198,7 @@ bool taskshared_delay_cut(struct taskshared_thread *thread, enum taskshared_coun
 	if (!thread->delay.active)
 		return false;
 	taskshared_delay_end(thread, thread->delay.expired ? TASKSHARED_EXPIRED : cause);
+	thread->delay.owed = true;
 	taskshared_set_resched();
 	return true;
 }

@@ -14,6 +14,7 @@ struct taskshared_thread;
  * @active: a delay is running: from the decision to the next pass through
  *	the scheduler
  * @expired: the cap was reached; the scheduler has been asked for
+ * @owed: a delay was cut, and the pass through the scheduler is still to come
  * @start: when it was granted, in ns of CLOCK_MONOTONIC
  * @deadline: when the cap is reached
  *
@@ -23,6 +24,7 @@ struct taskshared_thread;
 struct taskshared_delay {
 	bool active;
 	bool expired;
+	bool owed;
 	u64 start;
 	u64 deadline;
 };

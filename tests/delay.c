@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "kselftest_harness.h"
@@ -941,6 +942,56 @@ static struct cyclic real_time_latency(FIXTURE_DATA(delay) *self)
 	printf("# latency of a SCHED_FIFO thread: mean %llu ns, worst %llu ns\n",
 	       (unsigned long long)(cyclic.sum / PERIODS), (unsigned long long)cyclic.worst);
 	return cyclic;
+}
+
+/*
+ * Signals that end a delay and then turn out to be ignored: those of terminal stops,
+ * in a process group of its own session.
+ */
+static int requests_under_ignored_signals(void)
+{
+	struct sigevent event = {
+		.sigev_notify = SIGEV_SIGNAL,
+		.sigev_signo = SIGTTIN,
+	};
+	struct itimerspec often = { { 0, 40000 }, { 0, 40000 } };
+	uint64_t end = tst_now() + RUN;
+	struct taskshared_counters counters;
+	struct task_sharedinfo *slot;
+	long switches;
+	timer_t timer;
+	int fd = tst_open();
+
+	slot = tst_slot(fd);
+	if (!slot || setsid() < 0 || timer_create(CLOCK_MONOTONIC, &event, &timer) ||
+	    timer_settime(timer, 0, &often, NULL))
+		return 1;
+	switches = tst_involuntary_switches();
+	while (tst_now() < end)
+		tst_request(slot);
+	switches = tst_involuntary_switches() - switches;
+	timer_delete(timer);
+	if (tst_counters(fd, 0, &counters))
+		return 2;
+	tst_print_counters("ignored signals", &counters);
+	printf("# ignored signals: %ld involuntary switches\n", switches);
+	fflush(stdout);
+	/* The scheduler may pick the same thread again, but not a hundred times. */
+	return counters.granted > 4 * (unsigned long)switches + 10 ? 3 : 0;
+}
+
+TEST_F(delay, ignored_signals_do_not_chain)
+{
+	int status;
+	pid_t pid;
+
+	start_hogs(_metadata, self, 1);
+	pid = fork();
+	if (!pid)
+		_exit(requests_under_ignored_signals());
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	EXPECT_TRUE(WIFEXITED(status));
 }
 
 /* Two interrupts that arm and end a delay can come just before the waiter's own. */
