@@ -198,7 +198,8 @@ bool taskshared_delay_cut(struct taskshared_thread *thread, enum taskshared_coun
 	if (!thread->delay.active)
 		return false;
 	taskshared_delay_end(thread, thread->delay.expired ? TASKSHARED_EXPIRED : cause);
-	thread->delay.owed = true;
+	/* After a yield the return of the system call passes through it anyhow. */
+	thread->delay.owed = cause != TASKSHARED_YIELDED;
 	taskshared_set_resched();
 	return true;
 }
