@@ -994,8 +994,8 @@ TEST_F(delay, ignored_signals_do_not_chain)
 	EXPECT_TRUE(WIFEXITED(status));
 }
 
-/* Two interrupts that arm and end a delay can come just before the waiter's own. */
-#define RT_TOLERANCE	(3 * TST_USEC)
+/* For one in thousands, with ticks and softirqs of its own; a missed rule costs a cap. */
+#define RT_TOLERANCE	(20 * TST_USEC)
 
 TEST_F(delay, real_time_waiter_gets_the_cpu)
 {
