@@ -124,7 +124,10 @@ NOKPROBE_SYMBOL(taskshared_cap_arm);
 static void taskshared_cap_start(struct irq_work *work)
 {
 	struct taskshared_cap *cap = container_of(work, struct taskshared_cap, work);
+	struct taskshared_thread *thread = __this_cpu_read(taskshared_running);
 
+	if (thread)
+		taskshared_delay_confirm(thread);
 	hrtimer_start(&cap->timer, ns_to_ktime(cap->expires), HRTIMER_MODE_ABS_PINNED_HARD);
 }
 

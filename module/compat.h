@@ -15,6 +15,11 @@
 #error "taskshared needs Linux 6.1 or later"
 #endif
 
+/* Otherwise se.cfs_rq, the way to a run queue, is not there. */
+#ifndef CONFIG_FAIR_GROUP_SCHED
+#error "taskshared needs a kernel with CONFIG_FAIR_GROUP_SCHED"
+#endif
+
 /* 6.3 made vm_flags constant and introduced functions that change it. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
@@ -77,32 +82,6 @@ static inline void taskshared_set_resched(void)
 {
 	set_tsk_need_resched(current);
 	set_preempt_need_resched();
-}
-
-/*
- * On PREEMPT_RT with lazy rescheduling, only tasks above the fair class (and a
- * fair one that the tick found waiting for too long) ask at once.
- */
-static inline bool taskshared_resched_urgent(void)
-{
-#ifdef _TIF_NEED_RESCHED_LAZY
-	return IS_ENABLED(CONFIG_PREEMPT_RT) && test_tsk_need_resched(current);
-#else
-	return false;
-#endif
-}
-
-/*
- * 6.8 introduced the deadline server, which has fair tasks run now and then while
- * real-time ones keep the CPU: then such a one is waiting.
- */
-static inline bool taskshared_fair_by_server(void)
-{
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
-	return false;
-#else
-	return current->dl_server;
-#endif
 }
 
 #endif /* _TASKSHARED_COMPAT_H */

@@ -63,24 +63,47 @@ static bool taskshared_fair(void)
 NOKPROBE_SYMBOL(taskshared_fair);
 
 /*
- * Take need-resched away from the scheduler, unless one came meanwhile for whose
- * sake it must stay: see waiter.c.
+ * Take need-resched away from the scheduler, unless somebody waits for whose sake it
+ * must stay: that can be told only afterwards, see waiter.c.
  */
-static bool taskshared_delay_begin(struct taskshared_thread *thread)
+static enum taskshared_counter taskshared_delay_begin(struct taskshared_thread *thread, u32 cap_ns)
 {
-	taskshared_waiter_watch(true);
+	enum taskshared_counter refusal;
+
 	taskshared_clear_resched();
-	smp_mb(); /* pairs with the one in taskshared_waiter_arrive() */
-	if (taskshared_waiter_urgent(thread)) {
-		taskshared_set_resched();
-		taskshared_waiter_watch(false);
-		return false;
+	smp_mb__after_atomic(); /* before the counts are read */
+	if (taskshared_waiter_urgent()) {
+		refusal = TASKSHARED_REFUSED_RT;
+		goto undo;
+	}
+
+	thread->delay.start = ktime_get_mono_fast_ns();
+	thread->delay.deadline = thread->delay.start + cap_ns;
+	if (!taskshared_cap_arm(thread->delay.deadline)) {
+		refusal = TASKSHARED_REFUSED_CAP;
+		goto undo;
 	}
 	thread->delay.expired = false;
 	thread->delay.active = true;
-	return true;
+	return TASKSHARED_GRANTED;
+
+undo:
+	taskshared_set_resched();
+	return refusal;
 }
 NOKPROBE_SYMBOL(taskshared_delay_begin);
+
+/**
+ * taskshared_delay_confirm() - look again for somebody who must not wait
+ * @thread: current's
+ *
+ * Context: hard interrupt on the owner's CPU, some moments after the decision.
+ */
+void taskshared_delay_confirm(struct taskshared_thread *thread)
+{
+	if (thread->delay.active && taskshared_waiter_urgent())
+		taskshared_set_resched();
+}
 
 /* The table of <linux/taskshared.h>, row by row. */
 static enum taskshared_counter taskshared_delay_verdict(struct taskshared_thread *thread)
@@ -95,15 +118,10 @@ static enum taskshared_counter taskshared_delay_verdict(struct taskshared_thread
 		return TASKSHARED_REFUSED_WORK;
 	if (!taskshared_fair())
 		return TASKSHARED_REFUSED_CLASS;
-	if (taskshared_resched_urgent() || taskshared_fair_by_server() ||
-	    taskshared_waiter_urgent(thread))
-		return TASKSHARED_REFUSED_RT;
-
-	thread->delay.start = ktime_get_mono_fast_ns();
-	thread->delay.deadline = thread->delay.start + cap_ns;
-	if (!taskshared_cap_arm(thread->delay.deadline))
-		return TASKSHARED_REFUSED_CAP;
-	return taskshared_delay_begin(thread) ? TASKSHARED_GRANTED : TASKSHARED_REFUSED_RT;
+	/* Out of its group's quota: 6.18 and later take it off the queue on this way. */
+	if (!current->se.on_rq)
+		return TASKSHARED_REFUSED_WORK;
+	return taskshared_delay_begin(thread, cap_ns);
 }
 NOKPROBE_SYMBOL(taskshared_delay_verdict);
 
@@ -143,7 +161,6 @@ static void taskshared_delay_end(struct taskshared_thread *thread, enum taskshar
 {
 	taskshared_count_end(thread, cause, &thread->delay, ktime_get_mono_fast_ns());
 	thread->delay.active = false;
-	taskshared_waiter_watch(false);
 
 	/* So that the thread does not give up a second slice for nothing. */
 	if (READ_ONCE(thread->info->sched_delay) == TASK_PREEMPT_DELAY_GRANTED)
@@ -159,7 +176,6 @@ NOKPROBE_SYMBOL(taskshared_delay_end);
  */
 void taskshared_delay_pass(struct taskshared_thread *thread)
 {
-	taskshared_waiter_adopt(thread);
 	thread->delay.owed = false;
 	if (thread->delay.active)
 		taskshared_delay_end(thread, thread->delay.expired ? TASKSHARED_EXPIRED :

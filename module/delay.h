@@ -32,6 +32,7 @@ struct taskshared_delay {
 bool taskshared_delay_decide(struct taskshared_thread *thread);
 void taskshared_delay_pass(struct taskshared_thread *thread);
 bool taskshared_delay_cut(struct taskshared_thread *thread, enum taskshared_counter cause);
+void taskshared_delay_confirm(struct taskshared_thread *thread);
 bool taskshared_delay_expire(struct taskshared_thread *thread);
 int taskshared_delay_init(void);
 

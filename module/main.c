@@ -18,10 +18,12 @@ static int __init taskshared_init(void)
 	ret = taskshared_delay_init();
 	if (ret)
 		return ret;
+	ret = taskshared_waiter_init();
+	if (ret)
+		return ret;
 	ret = taskshared_cap_init();
 	if (ret)
 		return ret;
-	taskshared_waiter_init();
 	ret = taskshared_probes_init();
 	if (ret)
 		goto cap;
@@ -36,7 +38,6 @@ static int __init taskshared_init(void)
 counters:
 	taskshared_counters_exit();
 	taskshared_probes_exit();
-	taskshared_waiter_exit();
 cap:
 	taskshared_cap_exit();
 	synchronize_rcu_tasks();
@@ -49,7 +50,6 @@ static void __exit taskshared_exit(void)
 	taskshared_device_exit();
 	taskshared_counters_exit();
 	taskshared_probes_exit();
-	taskshared_waiter_exit();
 	taskshared_cap_exit();
 	/*
 	 * Nothing enters the module's text any more. A task that a probe diverted into

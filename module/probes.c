@@ -7,8 +7,6 @@
  *	- sched_yield(): ends a delay, see yield.c.
  *	- the tracepoints of exit and exec: the thread leaves its slot.
  *	- the tracepoint of signal delivery: a delay ends.
- *	- the tracepoints of wake-up, migration and priority inheritance: a task
- *	  above the fair class comes to a CPU.
  */
 
 #include <linux/module.h>
@@ -28,7 +26,6 @@
 #include "hook.h"
 #include "probes.h"
 #include "slot.h"
-#include "waiter.h"
 #include "yield.h"
 
 /* Protects taskshared_armed; taskshared_users changes from 0 to 1 under it only. */
@@ -65,10 +62,6 @@ static struct {
 	{ "sched_process_exit", taskshared_exit_probe },
 	{ "sched_process_exec", taskshared_exec_probe },
 	{ "signal_deliver", taskshared_signal_probe },
-	{ "sched_wakeup", taskshared_waiter_wakeup },
-	{ "sched_wakeup_new", taskshared_waiter_wakeup },
-	{ "sched_migrate_task", taskshared_waiter_migrate },
-	{ "sched_pi_setprio", taskshared_waiter_boost },
 };
 
 static int taskshared_arm_tracepoints(void)

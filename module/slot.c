@@ -20,7 +20,6 @@
 #include "pool.h"
 #include "probes.h"
 #include "slot.h"
-#include "waiter.h"
 
 DEFINE_PER_CPU(struct taskshared_thread *, taskshared_running);
 
@@ -30,7 +29,6 @@ static void taskshared_sched_in(struct preempt_notifier *notifier, int cpu)
 	struct taskshared_thread *thread =
 		container_of(notifier, struct taskshared_thread, notifier);
 
-	taskshared_waiter_reset(thread);
 	__this_cpu_write(taskshared_running, thread);
 }
 
@@ -86,7 +84,6 @@ static int taskshared_slot_go_live(struct taskshared_thread *thread)
 
 	preempt_disable();
 	preempt_notifier_register(&thread->notifier);
-	taskshared_waiter_reset(thread);
 	__this_cpu_write(taskshared_running, thread);
 	WRITE_ONCE(thread->info->tid, thread->tid);
 	preempt_enable();

@@ -19,7 +19,6 @@ struct taskshared_pool;
  * @notifier: on the thread's list from going live to release
  * @info: the slot, through the kernel's own address
  * @delay: see there
- * @arrivals: see waiter.c
  * @handler: of the newest signal delivered; a number to compare with
  * @tally: the thread's counters
  * @pool: the pool of the slot; a reference is held
@@ -32,7 +31,6 @@ struct taskshared_thread {
 	struct preempt_notifier notifier;
 	struct task_sharedinfo *info;
 	struct taskshared_delay delay;
-	int arrivals;
 	unsigned long handler;
 	struct taskshared_tally tally;
 

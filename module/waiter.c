@@ -2,193 +2,100 @@
 /*
  * Does a task of a class above fair wait for this CPU?
  *
- * No exported function tells. But the scheduler picks such a task before any fair
- * one, so at the moment a fair thread is picked none waits there (but for
- * throttled ones), and from then on each arrival passes a tracepoint: wake-up,
- * migration, priority inheritance. So each CPU counts arrivals, a thread notes the
- * count when it is switched in or passes through the scheduler, and a count that
- * differs means: one may wait.
+ * The scheduler knows by two counts of the run queue, that of all tasks and that of
+ * fair ones; pick_next_task() compares them to take its shortest way. Here they are
+ * compared too: whoever waits, however it came to wait (wake-up, migration,
+ * inheritance, a change of class, the end of throttling), is in the one count and
+ * not in the other. The counts are read where BTF says they are.
  *
- * A wake-up is traced after need-resched was set. It races with the decision,
- * which clears that:
+ * They are read without the run queue's lock, which may be held when a breakpoint
+ * probe decides. What the scheduler does for such a task, and what the decision does:
  *
- *	decision			arrival
- *	delayed = true			set need-resched (the scheduler)
- *	clear need-resched		count++
- *	full barrier			full barrier
- *	count changed? undo		delayed? interrupt that CPU
+ *	scheduler, maybe on another CPU		decision
+ *	count the task				clear need-resched
+ *	set need-resched; if it was not set	full barrier
+ *	  already, interrupt that CPU		read the counts
  *
- * Whatever the order, one of the two sees the other.
+ * If the scheduler found need-resched set, it was not cleared yet, so the counts
+ * are read later and tell. If not, the interrupt leads to the next decision, and
+ * that ends the delay. The scheduler has no barrier of its own between its two
+ * steps, and the two counts are not read at once. For what may slip through, a
+ * matter of nanoseconds, the interrupt that starts the cap timer looks again.
  *
- * A migration and an inheritance are traced before the task is queued, so the
- * thread may be picked between the two. Therefore after such an arrival the CPU
- * gives no delay for some ticks.
- *
- * Not seen: a class change of a task that is queued already, the end of real-time
- * throttling, and the replenishment of a deadline task. These wait for the cap.
+ * A task that a BPF scheduler runs is in no count but the first: it is taken for
+ * urgent. With core scheduling a task may wait on the sibling until this CPU has
+ * switched, so in its use every request is refused.
  */
 
-#include <linux/atomic.h>
-#include <linux/jiffies.h>
+#include <linux/compiler.h>
+#include <linux/errno.h>
 #include <linux/kprobes.h>
-#include <linux/percpu.h>
-#include <linux/rcupdate.h>
+#include <linux/printk.h>
 #include <linux/sched.h>
-#include <linux/sched/prio.h>
-#include <linux/smp.h>
+#include <linux/utsname.h>
 
+#include "btf.h"
 #include "compat.h"
-#include "slot.h"
 #include "waiter.h"
 
-/**
- * struct taskshared_waiter - one CPU
- * @arrivals: tasks above the fair class that came; written by any CPU
- * @quiet: no delay before this time in jiffies; written by any CPU
- * @delayed: a delay runs; written by the CPU itself
- * @kicked: @kick is under way: who sets it may queue @kick, nobody else
- * @kick: ends the delay
- */
-struct taskshared_waiter {
-	atomic_t arrivals;
-	unsigned long quiet;
-	bool delayed;
-	atomic_t kicked;
-	call_single_data_t kick;
-};
+/* Offsets in bytes, constant once the module is loaded. */
+static struct {
+	int rq;		/* in struct cfs_rq, the rest in struct rq */
+	int all;
+	int fair;
+	int core;	/* -1: the kernel has no core scheduling */
+} taskshared_rq __ro_after_init;
 
-/* Longer than it takes from the tracepoint to the run queue, with a lock between. */
-#define TASKSHARED_QUIET_TICKS 2
-
-static DEFINE_PER_CPU(struct taskshared_waiter, taskshared_waiter);
-
-static bool taskshared_above_fair(const struct task_struct *task)
+static unsigned int taskshared_rq_read(const void *rq, int offset)
 {
-	return READ_ONCE(task->prio) < MAX_RT_PRIO;
+	return READ_ONCE(*(const unsigned int *)(rq + offset));
 }
-
-/* Any context, on any CPU, several at a time for one @cpu. */
-static noinline void taskshared_waiter_arrive(int cpu)
-{
-	struct taskshared_waiter *waiter = per_cpu_ptr(&taskshared_waiter, cpu);
-
-	smp_mb__before_atomic(); /* need-resched before the count, for _reset() */
-	atomic_inc(&waiter->arrivals);
-	smp_mb__after_atomic(); /* pairs with the one in taskshared_delay_begin() */
-
-	/* On this CPU need-resched was set after the decision, and stays. */
-	if (!READ_ONCE(waiter->delayed) || cpu == smp_processor_id())
-		return;
-	if (!atomic_xchg(&waiter->kicked, 1) &&
-	    smp_call_function_single_async(cpu, &waiter->kick))
-		atomic_set(&waiter->kicked, 0); /* the CPU is gone */
-}
-
-/* One comes, but is not on the run queue of @cpu yet. */
-static void taskshared_waiter_announce(int cpu)
-{
-	WRITE_ONCE(per_cpu(taskshared_waiter.quiet, cpu), jiffies + TASKSHARED_QUIET_TICKS);
-	taskshared_waiter_arrive(cpu);
-}
-
-/* sched_wakeup, sched_wakeup_new: @task is queued on its CPU. */
-void taskshared_waiter_wakeup(void *data, struct task_struct *task)
-{
-	if (unlikely(taskshared_above_fair(task)))
-		taskshared_waiter_arrive(task_cpu(task));
-}
-
-/* sched_migrate_task: @task is about to move to @cpu. */
-void taskshared_waiter_migrate(void *data, struct task_struct *task, int cpu)
-{
-	if (unlikely(taskshared_above_fair(task)))
-		taskshared_waiter_announce(cpu);
-}
-
-/* sched_pi_setprio: @task is about to inherit the priority of @donor. */
-void taskshared_waiter_boost(void *data, struct task_struct *task, struct task_struct *donor)
-{
-	if (donor && taskshared_above_fair(donor))
-		taskshared_waiter_announce(task_cpu(task));
-}
+NOKPROBE_SYMBOL(taskshared_rq_read);
 
 /**
- * taskshared_waiter_reset() - the thread was just picked, or attaches
- * @thread: current's
+ * taskshared_waiter_urgent() - may a task above the fair class wait for this CPU?
  *
- * Somebody who came between the pick and this moment has asked for the CPU
- * already. So if it was asked for, by whomever, take it that one waits.
- *
- * Context: preemption off.
+ * Context: interrupts off, NMI-like; current is of the fair class.
  */
-void taskshared_waiter_reset(struct taskshared_thread *thread)
+bool taskshared_waiter_urgent(void)
 {
-	int arrivals = atomic_read(this_cpu_ptr(&taskshared_waiter.arrivals));
+	/* The group's queue on this CPU, which is not freed while interrupts are off. */
+	const void *cfs_rq = READ_ONCE(current->se.cfs_rq);
+	const void *rq = *(const void *const *)(cfs_rq + taskshared_rq.rq);
 
-	smp_rmb(); /* pairs with the one before the count of an arrival */
-	thread->arrivals = arrivals - test_tsk_need_resched(current);
-}
-
-/**
- * taskshared_waiter_adopt() - the thread is about to pass through the scheduler
- * @thread: current's
- *
- * Who came until now is on the run queue, and picked if the thread is not.
- *
- * Context: interrupts off, NMI-like.
- */
-void taskshared_waiter_adopt(struct taskshared_thread *thread)
-{
-	thread->arrivals = atomic_read(this_cpu_ptr(&taskshared_waiter.arrivals));
-}
-NOKPROBE_SYMBOL(taskshared_waiter_adopt);
-
-/* May a task above the fair class wait for this CPU? Interrupts off, NMI-like. */
-bool taskshared_waiter_urgent(const struct taskshared_thread *thread)
-{
-	const struct taskshared_waiter *waiter = this_cpu_ptr(&taskshared_waiter);
-
-	return atomic_read(&waiter->arrivals) != thread->arrivals ||
-	       time_before(jiffies, READ_ONCE(waiter->quiet));
+	if (taskshared_rq_read(rq, taskshared_rq.all) !=
+	    taskshared_rq_read(rq, taskshared_rq.fair))
+		return true;
+	return taskshared_rq.core >= 0 && taskshared_rq_read(rq, taskshared_rq.core);
 }
 NOKPROBE_SYMBOL(taskshared_waiter_urgent);
 
-/* A delay begins or ends on this CPU. Interrupts off, NMI-like. */
-void taskshared_waiter_watch(bool delayed)
+static int __init taskshared_rq_find(const char *structure, const char *member)
 {
-	__this_cpu_write(taskshared_waiter.delayed, delayed);
-}
-NOKPROBE_SYMBOL(taskshared_waiter_watch);
+	int offset = taskshared_btf_member(structure, member);
 
-/* Hard interrupt on the CPU that is to be freed. */
-static void taskshared_waiter_kick(void *unused)
-{
-	struct taskshared_thread *thread = __this_cpu_read(taskshared_running);
-
-	/* Before the look: who comes later kicks again. */
-	atomic_set(this_cpu_ptr(&taskshared_waiter.kicked), 0);
-	smp_mb(); /* the flag before the look at the delay */
-	if (thread && thread->delay.active)
-		taskshared_set_resched();
+	if (offset < 0)
+		pr_err("Linux %s: %s.%s not found (%s): real-time tasks that wait could not be seen\n",
+		       utsname()->release, structure, member, offset == -ENODATA ?
+		       "no description of types, CONFIG_DEBUG_INFO_BTF" : "no such member");
+	return offset;
 }
 
-void taskshared_waiter_init(void)
+int __init taskshared_waiter_init(void)
 {
-	unsigned int cpu;
+	int cfs;
 
-	for_each_possible_cpu(cpu) {
-		per_cpu(taskshared_waiter.quiet, cpu) = jiffies;
-		INIT_CSD(per_cpu_ptr(&taskshared_waiter.kick, cpu), taskshared_waiter_kick, NULL);
-	}
-}
+	/* 6.14, and stable releases after it, have the new name. */
+	taskshared_rq.fair = taskshared_btf_member("cfs_rq", "h_nr_queued");
+	if (taskshared_rq.fair < 0)
+		taskshared_rq.fair = taskshared_rq_find("cfs_rq", "h_nr_running");
+	taskshared_rq.rq = taskshared_rq_find("cfs_rq", "rq");
+	taskshared_rq.all = taskshared_rq_find("rq", "nr_running");
+	cfs = taskshared_rq_find("rq", "cfs");
+	if (taskshared_rq.fair < 0 || taskshared_rq.rq < 0 || taskshared_rq.all < 0 || cfs < 0)
+		return -ENOENT;
 
-/* The tracepoint probes are gone. */
-void taskshared_waiter_exit(void)
-{
-	/*
-	 * A kick that is under way runs in the same interrupt as this one at the
-	 * latest, and that is over when each CPU was seen outside of RCU.
-	 */
-	kick_all_cpus_sync();
-	synchronize_rcu();
+	taskshared_rq.fair += cfs;
+	taskshared_rq.core = taskshared_btf_member("rq", "core_enabled");
+	return 0;
 }

@@ -5,19 +5,7 @@
 
 #include <linux/types.h>
 
-struct task_struct;
-struct taskshared_thread;
-
-/* Tracepoint probes, registered while the hooks are armed. */
-void taskshared_waiter_wakeup(void *data, struct task_struct *task);
-void taskshared_waiter_migrate(void *data, struct task_struct *task, int cpu);
-void taskshared_waiter_boost(void *data, struct task_struct *task, struct task_struct *donor);
-
-void taskshared_waiter_reset(struct taskshared_thread *thread);
-void taskshared_waiter_adopt(struct taskshared_thread *thread);
-bool taskshared_waiter_urgent(const struct taskshared_thread *thread);
-void taskshared_waiter_watch(bool delayed);
-void taskshared_waiter_init(void);
-void taskshared_waiter_exit(void);
+bool taskshared_waiter_urgent(void);
+int taskshared_waiter_init(void);
 
 #endif /* _TASKSHARED_WAITER_H */
