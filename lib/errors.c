@@ -58,8 +58,9 @@ static const struct {
 	{ EFAULT, "invalid argument: a NULL or bad pointer" },
 	{ ESRCH, "no thread of this process with that id has a slot" },
 	{ ECANCELED, "the thread is ending: it gets no slot any more" },
-	{ EAGAIN, "the C library is out of thread-specific keys: see "
-		  "pthread_key_create(3)" },
+	{ EAGAIN, "the kernel's kprobes or ftrace are switched off (see "
+		  "`dmesg | grep taskshared`), or the C library is out of "
+		  "thread-specific keys (see pthread_key_create(3))" },
 };
 
 const char *taskshared_strerror(int err)

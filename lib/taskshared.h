@@ -266,7 +266,8 @@ static inline void taskshared_end(void)
  * * -EPROTO: the module is older than this library, or no taskshared at all
  * * -EPROTONOSUPPORT: the module is newer than this library
  * * -ECANCELED: the thread is ending, its slot is released already
- * * -EAGAIN: the process has no thread-specific key left (PTHREAD_KEYS_MAX)
+ * * -EAGAIN: kprobes or ftrace are switched off, or the process has no
+ *   thread-specific key left (PTHREAD_KEYS_MAX)
  *
  * and the thread's sections are no-ops until it calls this again.
  */

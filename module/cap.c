@@ -231,7 +231,8 @@ static int taskshared_cap_offline(unsigned int cpu)
 	return 0;
 }
 
-static bool taskshared_cap_ready_everywhere(void)
+/* Process context. */
+bool taskshared_cap_ready_everywhere(void)
 {
 	bool ready = true;
 	unsigned int cpu;

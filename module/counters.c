@@ -3,15 +3,21 @@
 
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
+#include <linux/fs.h>
 #include <linux/kprobes.h>
+#include <linux/kstrtox.h>
 #include <linux/minmax.h>
+#include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/taskshared.h>
 
 #include "cap.h"
 #include "counters.h"
+#include "health.h"
+#include "histogram.h"
 #include "pool.h"
 #include "probes.h"
 #include "slot.h"
@@ -20,6 +26,7 @@
 #include "trace.h"
 
 static DEFINE_PER_CPU(struct taskshared_tally, taskshared_totals);
+static DEFINE_PER_CPU(struct taskshared_histogram, taskshared_lengths);
 static struct dentry *taskshared_debugfs;
 
 void taskshared_tally_init(struct taskshared_tally *tally)
@@ -92,6 +99,8 @@ void taskshared_count_end(struct taskshared_thread *thread, enum taskshared_coun
 
 	taskshared_tally_add_end(&thread->tally, cause, length, overrun);
 	taskshared_tally_add_end(this_cpu_ptr(&taskshared_totals), cause, length, overrun);
+	taskshared_histogram_add(this_cpu_ptr(&taskshared_lengths), length);
+	taskshared_histogram_add(taskshared_pool_histogram(thread->pool), length);
 
 	switch (cause) {
 	case TASKSHARED_YIELDED:
@@ -241,10 +250,64 @@ static int state_show(struct seq_file *m, void *unused)
 {
 	seq_printf(m, "cap_ns %u\n", taskshared_cap_ns());
 	taskshared_probes_show(m);
+	taskshared_health_show(m);
 	taskshared_pools_show(m);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(state);
+
+/*
+ * histogram: a line for each bucket that is not empty: whose delays ("all", or the id
+ * of a process that has a pool), from how many microseconds on, below how many, and
+ * how many delays.
+ */
+static int histogram_show(struct seq_file *m, void *unused)
+{
+	struct taskshared_histogram *sum;
+	unsigned int cpu;
+
+	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
+	if (!sum)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu)
+		taskshared_histogram_merge(sum, per_cpu_ptr(&taskshared_lengths, cpu));
+	seq_puts(m, "process from_us below_us delays\n");
+	taskshared_histogram_show(sum, "all", m);
+	taskshared_pools_histogram_show(m);
+	kfree(sum);
+	return 0;
+}
+
+static int histogram_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, histogram_show, NULL);
+}
+
+/* 0 resets all of them. */
+static ssize_t histogram_write(struct file *file, const char __user *buf, size_t count, loff_t *pos)
+{
+	unsigned int cpu, value;
+	int ret;
+
+	ret = kstrtouint_from_user(buf, count, 0, &value);
+	if (ret)
+		return ret;
+	if (value)
+		return -EINVAL;
+	for_each_possible_cpu(cpu)
+		taskshared_histogram_reset(per_cpu_ptr(&taskshared_lengths, cpu));
+	taskshared_pools_histogram_reset();
+	return count;
+}
+
+static const struct file_operations histogram_fops = {
+	.owner = THIS_MODULE,
+	.open = histogram_open,
+	.read = seq_read,
+	.write = histogram_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
 
 /* debugfs is for people: that it may be absent or locked down is no error. */
 void taskshared_counters_init(void)
@@ -257,6 +320,7 @@ void taskshared_counters_init(void)
 	taskshared_debugfs = debugfs_create_dir("taskshared", NULL);
 	debugfs_create_file("totals", 0400, taskshared_debugfs, NULL, &totals_fops);
 	debugfs_create_file("threads", 0400, taskshared_debugfs, NULL, &threads_fops);
+	debugfs_create_file("histogram", 0600, taskshared_debugfs, NULL, &histogram_fops);
 	debugfs_create_file("state", 0400, taskshared_debugfs, NULL, &state_fops);
 }
 

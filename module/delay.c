@@ -27,6 +27,7 @@
 #include "cap.h"
 #include "compat.h"
 #include "delay.h"
+#include "health.h"
 #include "slot.h"
 #include "symbol.h"
 #include "waiter.h"
@@ -141,6 +142,7 @@ bool taskshared_delay_decide(struct taskshared_thread *thread)
 	if (READ_ONCE(thread->info->sched_delay) != TASK_PREEMPT_DELAY_REQ)
 		return false;
 
+	__this_cpu_write(taskshared_lost, 0);
 	verdict = taskshared_delay_verdict(thread);
 	taskshared_count(thread, verdict);
 
@@ -182,6 +184,14 @@ void taskshared_delay_pass(struct taskshared_thread *thread)
 								     TASKSHARED_ENDED);
 }
 NOKPROBE_SYMBOL(taskshared_delay_pass);
+
+/* The same, by a hook: who is switched out without that lost the CPU unseen. */
+void taskshared_delay_seen(struct taskshared_thread *thread)
+{
+	thread->delay.seen = true;
+	taskshared_delay_pass(thread);
+}
+NOKPROBE_SYMBOL(taskshared_delay_seen);
 
 /*
  * A pass in the kernel (cond_resched(), kernel preemption) that picks the same

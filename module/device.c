@@ -12,6 +12,7 @@
 #include "cap.h"
 #include "compat.h"
 #include "device.h"
+#include "health.h"
 #include "pool.h"
 #include "slot.h"
 
@@ -100,6 +101,7 @@ static int taskshared_ioc_info(struct taskshared_pool *pool, void *arg)
 		.cap_ns = taskshared_cap_ns(),
 		.window_offset = TASKSHARED_WINDOW,
 		.window_size = TASKSHARED_POOL_MAX_PAGES * PAGE_SIZE,
+		.health = taskshared_health(),
 	};
 	return 0;
 }
@@ -146,7 +148,7 @@ static const struct {
 	size_t size_v1;
 	int (*call)(struct taskshared_pool *pool, void *arg);
 } taskshared_calls[] = {
-	{ TASKSHARED_IOC_INFO, 40, taskshared_ioc_info },
+	{ TASKSHARED_IOC_INFO, 48, taskshared_ioc_info },
 	{ TASKSHARED_IOC_SLOT, 16, taskshared_ioc_slot },
 	{ TASKSHARED_IOC_COUNTERS, 128, taskshared_ioc_counters },
 };

@@ -76,7 +76,7 @@ bool taskshared_hook_entry(unsigned long caller)
 	skip = caller == taskshared_call.ret && taskshared_arch_from_interrupt() &&
 	       taskshared_delay_decide(thread);
 	if (!skip)
-		taskshared_delay_pass(thread);
+		taskshared_delay_seen(thread);
 	local_irq_restore(flags);
 	return skip;
 }

@@ -36,7 +36,7 @@ static int taskshared_at_call(struct kprobe *probe, struct pt_regs *regs)
 		instruction_pointer_set(regs, taskshared_call_ret);
 		return 1;
 	}
-	taskshared_delay_pass(thread);
+	taskshared_delay_seen(thread);
 	return 0;
 }
 NOKPROBE_SYMBOL(taskshared_at_call);

@@ -8,6 +8,7 @@
 #include "counters.h"
 #include "delay.h"
 #include "device.h"
+#include "health.h"
 #include "probes.h"
 #include "waiter.h"
 
@@ -15,6 +16,7 @@ static int __init taskshared_init(void)
 {
 	int ret;
 
+	taskshared_health_init();
 	ret = taskshared_delay_init();
 	if (ret)
 		return ret;

@@ -27,6 +27,7 @@
 #include <linux/taskshared.h>
 #include <linux/xarray.h>
 
+#include "histogram.h"
 #include "pool.h"
 #include "slot.h"
 
@@ -53,6 +54,8 @@ struct taskshared_page {
  * @mm: the process; a reference to the structure (mmgrab) keeps its address
  *	from being used again while the pool lives
  * @user: who pays for the pages
+ * @tgid: the process that opened first, for people to read
+ * @histogram: how long delays of its threads were
  * @lock: inner to taskshared_pools_lock and mmap_lock
  * @files: open files; while there are any no page goes away
  * @slots: slots taken
@@ -66,6 +69,8 @@ struct taskshared_pool {
 	struct kref ref;
 	struct mm_struct *mm;
 	struct user_struct *user;
+	pid_t tgid;
+	struct taskshared_histogram histogram;
 
 	struct mutex lock; /* protects all below */
 	unsigned int files;
@@ -302,6 +307,7 @@ static struct taskshared_pool *taskshared_pool_alloc(void)
 	mmgrab(current->mm);
 	pool->mm = current->mm;
 	pool->user = get_uid(current_user());
+	pool->tgid = task_tgid_nr(current);
 	mutex_init(&pool->lock);
 	xa_init_flags(&pool->pages, XA_FLAGS_ALLOC);
 	INIT_LIST_HEAD(&pool->roomy);
@@ -393,44 +399,98 @@ void taskshared_pool_close(struct taskshared_pool *pool)
 	taskshared_pool_put(pool);
 }
 
+struct taskshared_histogram *taskshared_pool_histogram(struct taskshared_pool *pool)
+{
+	return &pool->histogram;
+}
+
 bool taskshared_pool_is_current(const struct taskshared_pool *pool)
 {
 	return pool->mm == current->mm;
 }
 
-/* Call @fn for every thread that has a slot. */
-void taskshared_pools_walk(taskshared_thread_fn fn, void *arg)
+/* Call @fn for every pool, with its lock held. */
+static void taskshared_pools_each(void (*fn)(struct taskshared_pool *pool, void *arg), void *arg)
 {
 	struct taskshared_pool *pool;
-	struct taskshared_page *page;
-	unsigned int bkt, bit;
-	unsigned long index;
+	unsigned int bkt;
 
 	mutex_lock(&taskshared_pools_lock);
 	hash_for_each(taskshared_pools, bkt, pool, node) {
 		mutex_lock(&pool->lock);
-		xa_for_each(&pool->pages, index, page)
-			for_each_set_bit(bit, page->used, TASKSHARED_SLOTS_PER_PAGE)
-				fn(page->threads[bit], arg);
+		fn(pool, arg);
 		mutex_unlock(&pool->lock);
 	}
 	mutex_unlock(&taskshared_pools_lock);
 }
 
+struct taskshared_walk {
+	taskshared_thread_fn fn;
+	void *arg;
+};
+
+static void taskshared_pool_walk(struct taskshared_pool *pool, void *arg)
+{
+	const struct taskshared_walk *walk = arg;
+	struct taskshared_page *page;
+	unsigned long index;
+	unsigned int bit;
+
+	xa_for_each(&pool->pages, index, page)
+		for_each_set_bit(bit, page->used, TASKSHARED_SLOTS_PER_PAGE)
+			walk->fn(page->threads[bit], walk->arg);
+}
+
+/* Call @fn for every thread that has a slot. */
+void taskshared_pools_walk(taskshared_thread_fn fn, void *arg)
+{
+	struct taskshared_walk walk = { fn, arg };
+
+	taskshared_pools_each(taskshared_pool_walk, &walk);
+}
+
+static void taskshared_pool_histogram_show(struct taskshared_pool *pool, void *m)
+{
+	char whose[12];
+
+	snprintf(whose, sizeof(whose), "%d", pool->tgid);
+	taskshared_histogram_show(&pool->histogram, whose, m);
+}
+
+void taskshared_pools_histogram_show(struct seq_file *m)
+{
+	taskshared_pools_each(taskshared_pool_histogram_show, m);
+}
+
+static void taskshared_pool_histogram_reset(struct taskshared_pool *pool, void *unused)
+{
+	taskshared_histogram_reset(&pool->histogram);
+}
+
+void taskshared_pools_histogram_reset(void)
+{
+	taskshared_pools_each(taskshared_pool_histogram_reset, NULL);
+}
+
+struct taskshared_pools_sum {
+	unsigned int pools, files, pages, slots;
+};
+
+static void taskshared_pool_sum(struct taskshared_pool *pool, void *arg)
+{
+	struct taskshared_pools_sum *sum = arg;
+
+	sum->pools++;
+	sum->files += pool->files;
+	sum->pages += pool->nr_pages;
+	sum->slots += pool->slots;
+}
+
 void taskshared_pools_show(struct seq_file *m)
 {
-	unsigned int bkt, pools = 0, files = 0, pages = 0, slots = 0;
-	struct taskshared_pool *pool;
+	struct taskshared_pools_sum sum = {};
 
-	mutex_lock(&taskshared_pools_lock);
-	hash_for_each(taskshared_pools, bkt, pool, node) {
-		mutex_lock(&pool->lock);
-		pools++;
-		files += pool->files;
-		pages += pool->nr_pages;
-		slots += pool->slots;
-		mutex_unlock(&pool->lock);
-	}
-	mutex_unlock(&taskshared_pools_lock);
-	seq_printf(m, "pools %u\nfiles %u\npages %u\nslots %u\n", pools, files, pages, slots);
+	taskshared_pools_each(taskshared_pool_sum, &sum);
+	seq_printf(m, "pools %u\nfiles %u\npages %u\nslots %u\n", sum.pools, sum.files,
+		   sum.pages, sum.slots);
 }

@@ -8,6 +8,7 @@
 
 struct seq_file;
 struct taskshared_counters;
+struct taskshared_histogram;
 struct taskshared_pool;
 struct taskshared_thread;
 
@@ -24,10 +25,13 @@ bool taskshared_pool_is_current(const struct taskshared_pool *pool);
 int taskshared_pool_take(struct taskshared_pool *pool, struct taskshared_thread *thread);
 void taskshared_pool_give(struct taskshared_pool *pool, struct taskshared_thread *thread);
 int taskshared_pool_counters(struct taskshared_pool *pool, struct taskshared_counters *counters);
+struct taskshared_histogram *taskshared_pool_histogram(struct taskshared_pool *pool);
 struct page *taskshared_pool_page(struct taskshared_pool *pool, pgoff_t index);
 
 typedef void (*taskshared_thread_fn)(struct taskshared_thread *thread, void *arg);
 void taskshared_pools_walk(taskshared_thread_fn fn, void *arg);
+void taskshared_pools_histogram_show(struct seq_file *m);
+void taskshared_pools_histogram_reset(void);
 void taskshared_pools_show(struct seq_file *m);
 
 #endif /* _TASKSHARED_POOL_H */

@@ -23,6 +23,7 @@
 
 #include "cap.h"
 #include "compat.h"
+#include "health.h"
 #include "hook.h"
 #include "probes.h"
 #include "slot.h"
@@ -108,6 +109,10 @@ static int taskshared_arm(void)
 	int ret;
 
 	lockdep_assert_held(&taskshared_probes_lock);
+
+	/* They would be registered without an error, and never be called. */
+	if (taskshared_health_switched_off())
+		return -EAGAIN;
 
 	/* Exit and exec first: a thread that goes live must be able to leave. */
 	ret = taskshared_arm_tracepoints();
@@ -233,7 +238,8 @@ static int taskshared_try_arming(void)
 	if (ret == -EBUSY)
 		pr_err("the hooks cannot be armed: something else, such as a livepatch, redirects schedule() or sched_yield()\n");
 	else if (ret == -EAGAIN)
-		pr_err("the hooks cannot be armed: kprobes are switched off (debugfs: kprobes/enabled)\n");
+		pr_err("the hooks cannot be armed: %s\n",
+		       taskshared_health_text(taskshared_health_switched_off()));
 	else if (ret)
 		pr_err("the hooks cannot be armed (error %d)\n", ret);
 	return ret;

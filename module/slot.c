@@ -17,6 +17,7 @@
 #include <linux/slab.h>
 #include <linux/taskshared.h>
 
+#include "health.h"
 #include "pool.h"
 #include "probes.h"
 #include "slot.h"
@@ -35,7 +36,13 @@ static void taskshared_sched_in(struct preempt_notifier *notifier, int cpu)
 /* In prepare_task_switch(): under the run-queue lock, interrupts off. */
 static void taskshared_sched_out(struct preempt_notifier *notifier, struct task_struct *next)
 {
-	taskshared_delay_pass(container_of(notifier, struct taskshared_thread, notifier));
+	struct taskshared_thread *thread =
+		container_of(notifier, struct taskshared_thread, notifier);
+
+	if (!thread->delay.seen)
+		taskshared_health_lost(thread);
+	thread->delay.seen = false;
+	taskshared_delay_pass(thread);
 	__this_cpu_write(taskshared_running, NULL);
 }
 

@@ -180,6 +180,22 @@ struct task_sharedinfo {
 #define TASKSHARED_FEATURE_SCHED_YIELD	(1ULL << 1) /* sched_yield() ends a delay */
 #define TASKSHARED_FEATURE_WINDOW	(1ULL << 2) /* mmap at TASKSHARED_WINDOW */
 
+/*
+ * What keeps the module from granting delays. None of it does any harm but that.
+ *
+ * KPROBES	kprobes are switched off (debugfs: kprobes/enabled)
+ * FTRACE	ftrace is switched off (sysctl kernel.ftrace_enabled)
+ * LOST		many requests in a row went unseen on some CPU: something else that
+ *		redirects schedule() is in the way
+ * CAP		an online CPU has no timer that works; no delays there
+ *
+ * While KPROBES or FTRACE is set no first slot can be had (EAGAIN).
+ */
+#define TASKSHARED_HEALTH_KPROBES	(1U << 0)
+#define TASKSHARED_HEALTH_FTRACE	(1U << 1)
+#define TASKSHARED_HEALTH_LOST		(1U << 2)
+#define TASKSHARED_HEALTH_CAP		(1U << 3)
+
 /**
  * struct taskshared_info - what the module can do
  * @flags: in: 0
@@ -190,6 +206,9 @@ struct task_sharedinfo {
  * @cap_ns: out: longest delay at this moment, in nanoseconds; 0: delays are off
  * @window_offset: out: mmap offset of the window
  * @window_size: out: greatest length of a window, in bytes
+ * @health: out: TASKSHARED_HEALTH_*: why delays are not granted though the module is
+ *	loaded; 0: all is well
+ * @reserved: out: 0
  */
 struct taskshared_info {
 	__u32 flags;
@@ -199,6 +218,8 @@ struct taskshared_info {
 	__u32 cap_ns;
 	__u64 window_offset;
 	__u64 window_size;
+	__u32 health;
+	__u32 reserved;
 };
 
 /**
@@ -270,6 +291,8 @@ struct taskshared_counters {
  *	ENOMEM	no memory, or RLIMIT_MEMLOCK is reached
  *	ENOSPC	the pool has all the pages it may have
  *	EBUSY	the hooks could not be armed: something else holds them (livepatch)
+ *	EAGAIN	the hooks are switched off: see health in struct taskshared_info
+ *	EINTR	the thread was killed
  */
 #define TASKSHARED_IOC_SLOT	_IOWR(TASKSHARED_IOC_MAGIC, 1, struct taskshared_slot)
 
