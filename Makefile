@@ -16,7 +16,7 @@ PREFIX ?= /usr/local
 DKMS ?= dkms
 
 .PHONY: all help lib module check lint demo vm install uninstall status clean \
-	install-module install-lib uninstall-module uninstall-lib readme-table
+	install-module install-lib uninstall-module uninstall-lib readme-table cost-table
 all: lib help
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo '                (install-module, install-lib: one of them)'
 	@echo 'make uninstall  the reverse; make status: what is installed and loaded'
 	@echo 'make readme-table   put the results of the last "make check" into README.md'
+	@echo 'make cost-table     measure what the module costs, and put that into README.md'
 	@echo 'make clean      remove $(BUILD)/ and what was built in module/'
 
 lib:
@@ -73,8 +74,8 @@ status:
 	@DKMS=$(DKMS) module/install status
 	@ls $(PREFIX)/lib/libtaskshared.so.*.* 2>/dev/null || echo 'library: not in $(PREFIX)/lib'
 
-readme-table:
-	@tests/readme-table
+readme-table cost-table:
+	@tests/$@
 
 clean:
 	rm -rf $(BUILD)

@@ -26,40 +26,9 @@
 /* The hooks stay armed for a second after the last slot is gone. */
 #define DISARMED_MS	4000
 
-static const char *module_file(void)
-{
-	const char *path = getenv("TASKSHARED_KO");
-
-	return path ? path : "/taskshared.ko";
-}
-
-/* 0 or the errno. */
-static int load(const char *parameters)
-{
-	int fd = open(module_file(), O_RDONLY | O_CLOEXEC), error = 0;
-
-	if (fd < 0)
-		return errno;
-	if (syscall(SYS_finit_module, fd, parameters, 0))
-		error = errno;
-	close(fd);
-	return error;
-}
-
-static int unload(void)
-{
-	return syscall(SYS_delete_module, "taskshared", O_NONBLOCK) ? errno : 0;
-}
-
 static bool is_loaded(void)
 {
 	return !access("/sys/module/taskshared", F_OK);
-}
-
-/* Nothing in the way any more: what a killed process held goes in a moment. */
-static bool unload_soon(void)
-{
-	return tst_wait_until(!unload(), 5000);
 }
 
 /* The kernel log from the moment of log_open(). */
@@ -134,11 +103,11 @@ FIXTURE(load) {
 FIXTURE_SETUP(load)
 {
 	if (is_loaded())
-		unload_soon();
+		tst_unload_soon();
 	ASSERT_FALSE(is_loaded())
 		TH_LOG("the module is loaded, and in use");
-	ASSERT_EQ(0, access(module_file(), R_OK))
-		TH_LOG("%s: %s", module_file(), strerror(errno));
+	ASSERT_EQ(0, access(tst_module_file(), R_OK))
+		TH_LOG("%s: %s", tst_module_file(), strerror(errno));
 	self->kprobes = count_kprobes(false);
 	EXPECT_EQ(0, self->kprobes)
 		TH_LOG("%d kprobes (-1: no %s) before the module was loaded", self->kprobes,
@@ -148,7 +117,7 @@ FIXTURE_SETUP(load)
 FIXTURE_TEARDOWN(load)
 {
 	if (is_loaded())
-		EXPECT_TRUE(unload_soon());
+		EXPECT_TRUE(tst_unload_soon());
 	EXPECT_EQ(self->kprobes, count_kprobes(false));
 	EXPECT_FALSE(schedule_is_traced());
 	EXPECT_EQ(-1, access(TASKSHARED_DEVICE, F_OK));
@@ -162,13 +131,13 @@ TEST_F(load, one_line_in_the_log)
 	int fd;
 
 	/* The first time the kernel adds lines of its own. */
-	ASSERT_EQ(0, load(""));
-	ASSERT_EQ(0, unload());
+	ASSERT_EQ(0, tst_load(""));
+	ASSERT_EQ(0, tst_unload());
 
 	uname(&name);
 	fd = log_open();
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, load("delay_us=30"));
+	ASSERT_EQ(0, tst_load("delay_us=30"));
 	EXPECT_EQ(1, log_lines(fd, line, sizeof(line)));
 	EXPECT_NE(NULL, strstr(line, name.release))
 		TH_LOG("no kernel release %s in: %s", name.release, line);
@@ -179,7 +148,7 @@ TEST_F(load, one_line_in_the_log)
 
 	/* Use leaves no trace in it. */
 	EXPECT_EQ(0, close(tst_open()));
-	EXPECT_EQ(0, unload());
+	EXPECT_EQ(0, tst_unload());
 	EXPECT_EQ(0, log_lines(fd, line, sizeof(line)));
 	close(fd);
 }
@@ -198,12 +167,12 @@ TEST_F(load, bad_delay_us_is_refused)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		EXPECT_EQ(bad[i].error, load(bad[i].parameters))
+		EXPECT_EQ(bad[i].error, tst_load(bad[i].parameters))
 			TH_LOG("insmod with %s", bad[i].parameters);
 		EXPECT_FALSE(is_loaded());
 		EXPECT_EQ(-1, access(TASKSHARED_DEVICE, F_OK));
 		if (is_loaded())
-			unload();
+			tst_unload();
 	}
 	EXPECT_EQ(0, count_kprobes(false));
 }
@@ -221,7 +190,7 @@ TEST_F(load, good_delay_us_is_taken)
 	int fd;
 
 	for (i = 0; i < ARRAY_SIZE(good); i++) {
-		ASSERT_EQ(0, load(good[i].parameters));
+		ASSERT_EQ(0, tst_load(good[i].parameters));
 		EXPECT_EQ(good[i].value, tst_read_delay_us());
 		fd = tst_open();
 		ASSERT_LE(0, fd);
@@ -229,7 +198,7 @@ TEST_F(load, good_delay_us_is_taken)
 		EXPECT_EQ(0, ioctl(fd, TASKSHARED_IOC_INFO, &info));
 		EXPECT_EQ(good[i].value * 1000, info.cap_ns);
 		close(fd);
-		EXPECT_EQ(0, unload());
+		EXPECT_EQ(0, tst_unload());
 	}
 }
 
@@ -250,7 +219,7 @@ TEST_F(load, delay_us_at_run_time)
 	unsigned int i;
 	int fd;
 
-	ASSERT_EQ(0, load(""));
+	ASSERT_EQ(0, tst_load(""));
 	fd = tst_open();
 	ASSERT_LE(0, fd);
 	for (i = 0; i < ARRAY_SIZE(writes); i++) {
@@ -322,16 +291,16 @@ TEST_F(load, rmmod_refuses_while_in_use)
 	pid_t pid;
 
 	for (i = HOLD_FILE; i <= HOLD_SLOT; i++) {
-		ASSERT_EQ(0, load(""));
+		ASSERT_EQ(0, tst_load(""));
 		pid = start_holder(i);
 		ASSERT_LT(0, pid);
-		error = unload();
+		error = tst_unload();
 		EXPECT_TRUE(error == EBUSY || error == EWOULDBLOCK)
 			TH_LOG("rmmod while a program has %s: %s", names[i], strerror(error));
 		EXPECT_TRUE(is_loaded());
 		EXPECT_EQ(0, kill(pid, SIGKILL));
 		EXPECT_EQ(256 + SIGKILL, tst_wait_child(pid));
-		EXPECT_TRUE(unload_soon())
+		EXPECT_TRUE(tst_unload_soon())
 			TH_LOG("rmmod after the end of a program that had %s", names[i]);
 		EXPECT_FALSE(is_loaded());
 	}
@@ -342,7 +311,7 @@ TEST_F(load, armed_only_while_a_slot_exists)
 	int round;
 	pid_t pid;
 
-	ASSERT_EQ(0, load(""));
+	ASSERT_EQ(0, tst_load(""));
 	EXPECT_FALSE(is_hooked());
 	EXPECT_EQ(0, tst_state("armed"));
 
@@ -390,12 +359,12 @@ TEST_F_TIMEOUT(load, fifty_times, 120)
 	int i;
 
 	for (i = 0; i < ROUNDS; i++) {
-		ASSERT_EQ(0, load(""))
+		ASSERT_EQ(0, tst_load(""))
 			TH_LOG("round %d", i);
 		/* Also just after use, when the hooks are still armed. */
 		if (i % 2)
 			ASSERT_EQ(0, tst_in_child(requester, NULL));
-		ASSERT_TRUE(unload_soon())
+		ASSERT_TRUE(tst_unload_soon())
 			TH_LOG("round %d", i);
 		ASSERT_EQ(0, count_kprobes(false))
 			TH_LOG("round %d left kprobes", i);

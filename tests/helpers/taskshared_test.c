@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -21,6 +22,37 @@
 #define TOTALS	 "/sys/kernel/debug/taskshared/totals"
 #define STATE	 "/sys/kernel/debug/taskshared/state"
 #define DELAY_US "/sys/module/taskshared/parameters/delay_us"
+
+/* The module */
+
+const char *tst_module_file(void)
+{
+	const char *path = getenv("TASKSHARED_KO");
+
+	return path ? path : "/taskshared.ko";
+}
+
+int tst_load(const char *parameters)
+{
+	int fd = open(tst_module_file(), O_RDONLY | O_CLOEXEC), error = 0;
+
+	if (fd < 0)
+		return errno;
+	if (syscall(SYS_finit_module, fd, parameters, 0))
+		error = errno;
+	close(fd);
+	return error;
+}
+
+int tst_unload(void)
+{
+	return syscall(SYS_delete_module, "taskshared", O_NONBLOCK) ? errno : 0;
+}
+
+bool tst_unload_soon(void)
+{
+	return tst_wait_until(!tst_unload(), 5000);
+}
 
 /* The device */
 

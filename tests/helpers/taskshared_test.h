@@ -45,6 +45,16 @@ bool tst_is_zero(const volatile void *area, size_t count);
 int tst_count_mappings(void);
 size_t tst_page_size(void);
 
+/* The module */
+
+/* The file that TASKSHARED_KO names, or /taskshared.ko. */
+const char *tst_module_file(void);
+/* Both give 0 or the errno. */
+int tst_load(const char *parameters);
+int tst_unload(void);
+/* Nothing in the way any more: what a killed process held goes in a moment. */
+bool tst_unload_soon(void);
+
 /* Figures */
 
 int tst_counters(int fd, pid_t tid, struct taskshared_counters *counters);

@@ -46,12 +46,9 @@
  *	the thread is not of the fair class	schedules as always; the request
  *						stays for later
  *	a real-time, deadline or stop task	schedules as always; the request
- *	  waits for the CPU			stays for later
- *	(not seen, and so delayed by at most
- *	  the cap: a change of class of a task
- *	  that is queued already, the end of
- *	  real-time throttling, replenishment
- *	  of a deadline task)
+ *	  waits for the CPU, one that a BPF	stays for later
+ *	  scheduler runs does, or core
+ *	  scheduling is in use
  *	REQ, and no delay is running		GRANTED: the thread runs on, a timer
  *						enforces the cap
  *	REQ again while a delay is running	DENIED: it schedules
@@ -252,7 +249,7 @@ struct taskshared_slot {
  * @refused_work: ... while other exit work was pending
  * @refused_class: ... while the thread was not of the fair class
  * @refused_rt: ... while a real-time, deadline or stop task may have been waiting
- *	for the CPU
+ *	for the CPU (or one of a BPF scheduler, or with core scheduling in use)
  * @refused_cap: ... while the cap could not be armed on that CPU
  * @delay_ns: length of all ended delays, from the decision to the pass through
  *	the scheduler
