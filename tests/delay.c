@@ -974,17 +974,26 @@ static void real_time_latency(FIXTURE_DATA(delay) *self, struct cyclic *cyclic)
 }
 
 /*
- * For one wake-up in hundreds, with or without delays, the kernel has a tick or a
- * softirq to do first. A missed rule costs a cap, and all those in the way.
+ * Once a second the kernel sums up its memory statistics, for some 130 us with
+ * preemption off. No test is so long.
  */
-#define RT_TOLERANCE	(20 * TST_USEC)
+static void put_off_statistics(void)
+{
+	int fd = open("/proc/sys/vm/stat_interval", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, "600", 3) != 3)
+		abort();
+	close(fd);
+	/* Those that are due already. */
+	tst_sleep(2 * TST_SEC);
+}
 
 static void check_latency(struct __test_metadata *_metadata, const struct cyclic *on,
 			  const struct cyclic *off)
 {
 	EXPECT_LE(late_percentile(on, 50), late_percentile(off, 50) + TOLERANCE);
 	EXPECT_LE(late_percentile(on, 99), late_percentile(off, 99) + TOLERANCE);
-	EXPECT_LE(late_percentile(on, 100), late_percentile(off, 100) + RT_TOLERANCE);
+	EXPECT_LE(late_percentile(on, 100), late_percentile(off, 100) + TOLERANCE);
 }
 
 TEST_F(delay, real_time_waiter_gets_the_cpu)
@@ -993,6 +1002,7 @@ TEST_F(delay, real_time_waiter_gets_the_cpu)
 	static struct cyclic on = { .period = 200 * TST_USEC, .periods = 2000 };
 	struct taskshared_counters counters;
 
+	put_off_statistics();
 	start_hogs(_metadata, self, 1);
 	ASSERT_EQ(0, tst_write_delay_us("0"));
 	real_time_latency(self, &off);
@@ -1090,6 +1100,7 @@ TEST_F(delay, real_time_waiter_ends_a_delay)
 	static struct alarm off = { .cyclic.periods = WAKES }, on = { .cyclic.periods = WAKES };
 	struct taskshared_counters counters;
 
+	put_off_statistics();
 	start_hogs(_metadata, self, 1);
 	ASSERT_EQ(0, tst_write_delay_us("0"));
 	alarm_latency(self, &off, false);
