@@ -27,8 +27,9 @@
  */
 #define BATCHES		11
 /*
- * And of many pairs of processes the mean. They differ by 0.1 %: it matters which of
- * the CPU's few address space ids they get, and which way their vruntimes lie.
+ * And of many pairs of processes the mean, without the quarter at either end. They
+ * differ by 0.1 %: it matters which of the CPU's few address space ids they get, and
+ * which way their vruntimes lie.
  */
 #define PAIRS		32
 #define ROUND_TRIPS	50
@@ -100,14 +101,15 @@ static void calls(struct pair *unused)
 
 static int compare(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
 static double typical(void (*batch)(struct pair *pair), struct pair *pair, int count)
 {
-	uint64_t begun, length[BATCHES];
+	double length[BATCHES];
+	uint64_t begun;
 	int i;
 
 	/* The first ones find cold caches and a scheduler that has not settled. */
@@ -116,10 +118,10 @@ static double typical(void (*batch)(struct pair *pair), struct pair *pair, int c
 	for (i = 0; i < BATCHES; i++) {
 		begun = tst_now();
 		batch(pair);
-		length[i] = tst_now() - begun;
+		length[i] = (double)(tst_now() - begun) / count;
 	}
 	qsort(length, BATCHES, sizeof(length[0]), compare);
-	return (double)length[BATCHES / 2] / count;
+	return length[BATCHES / 2];
 }
 
 /* In a process of its own, so that slots it takes go with it. */
@@ -163,17 +165,29 @@ static struct cost cost_of_pair(struct __test_metadata *_metadata, bool slots)
 	return cost;
 }
 
+static double middle_mean(double *values)
+{
+	double sum = 0;
+	int i;
+
+	qsort(values, PAIRS, sizeof(values[0]), compare);
+	for (i = PAIRS / 4; i < PAIRS * 3 / 4; i++)
+		sum += values[i];
+	return sum / (PAIRS / 2);
+}
+
 static struct cost cost_of(struct __test_metadata *_metadata, bool slots)
 {
-	struct cost mean = { 0 }, cost;
+	double round_trip[PAIRS], call[PAIRS];
+	struct cost cost;
 	int i;
 
 	for (i = 0; i < PAIRS; i++) {
 		cost = cost_of_pair(_metadata, slots);
-		mean.round_trip += cost.round_trip / PAIRS;
-		mean.call += cost.call / PAIRS;
+		round_trip[i] = cost.round_trip;
+		call[i] = cost.call;
 	}
-	return mean;
+	return (struct cost){ middle_mean(round_trip), middle_mean(call) };
 }
 
 /* A process that has a slot and sleeps. */
