@@ -15,7 +15,7 @@ KERNEL ?= 6.12
 PREFIX ?= /usr/local
 DKMS ?= dkms
 
-.PHONY: all help lib module check lint demo vm install uninstall status clean \
+.PHONY: all help lib module check check-all lint demo vm install uninstall status clean \
 	install-module install-lib uninstall-module uninstall-lib readme-table cost-table
 all: lib help
 
@@ -24,6 +24,7 @@ help:
 	@echo '                (KERNEL=6.12; KERNEL=6.1, 7.3: another kernel)'
 	@echo 'make check      every test on every kernel, in guests'
 	@echo '                (KERNELS="6.1 7.3", TESTS="delay slot": a part of it)'
+	@echo 'make check-all  every test on every flavour of Debian kernels (an hour)'
 	@echo 'make vm         a shell in a guest with the module loaded (KERNEL=7.3)'
 	@echo 'make lint       style and static checks'
 	@echo 'make lib        the library, into $(BUILD)/lib'
@@ -44,6 +45,10 @@ module:
 
 check:
 	@tests/check
+
+check-all:
+	@tests/vm/setup
+	@tests/check-all
 
 lint:
 	@tests/check lint
