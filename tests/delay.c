@@ -255,7 +255,8 @@ TEST_F(delay, delay_us_sets_the_cap)
 		const char *text;
 		uint64_t cap;
 	} caps[] = {
-		{ "20", 20 * TST_USEC }, { "5", 5 * TST_USEC }, { "50", 50 * TST_USEC },
+		{ "20", 20 * TST_USEC }, { "10", 10 * TST_USEC },
+		{ "5", 5 * TST_USEC }, { "50", 50 * TST_USEC },
 	};
 	struct taskshared_info info;
 	unsigned int i;
@@ -269,6 +270,38 @@ TEST_F(delay, delay_us_sets_the_cap)
 		fresh_slot(_metadata, self);
 		check_never_yield(_metadata, self, caps[i].text, caps[i].cap);
 	}
+}
+
+/* Runs until a delay begins. */
+static void wait_for_delay(FIXTURE_DATA(delay) *self)
+{
+	while (look(self) != TASK_PREEMPT_DELAY_GRANTED)
+		;
+}
+
+/* Delays that are running keep the cap they began with, the next ones have the new one. */
+TEST_F(delay, delay_us_counts_for_the_next_delay)
+{
+	struct taskshared_counters counters;
+	unsigned int i;
+
+	start_hogs(_metadata, self, 1);
+	for (i = 0; i < ENOUGH; i++) {
+		struct seen before = { 0 }, after = { 0 };
+
+		ASSERT_EQ(0, tst_write_delay_us("50"));
+		wait_for_delay(self);
+		ASSERT_EQ(0, tst_write_delay_us("5"));
+		if (self->slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED)
+			watch_delay(self, &before);
+		wait_for_delay(self);
+		watch_delay(self, &after);
+		EXPECT_LE(after.longest, 5 * TST_USEC + TOLERANCE);
+	}
+	counters = settle(_metadata, self, "cap changed inside delays");
+	/* One in two had 50 us, but for the one that something else may have ended. */
+	EXPECT_GE(counters.delay_ns, (ENOUGH - 2) * (CAP - TOLERANCE));
+	ASSERT_EQ(0, tst_write_delay_us("50"));
 }
 
 TEST_F(delay, delay_us_0_stops_all)
@@ -770,7 +803,6 @@ TEST_F(delay, signal_handler_gets_no_granted_time)
 	};
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
 	struct taskshared_counters counters;
-	unsigned int delays = 0;
 	uint64_t end;
 	timer_t timer;
 
@@ -781,20 +813,24 @@ TEST_F(delay, signal_handler_gets_no_granted_time)
 	ASSERT_EQ(0, timer_create(CLOCK_MONOTONIC, &event, &timer));
 	ASSERT_EQ(0, timer_settime(timer, 0, &interval, NULL));
 	end = tst_now() + RUN;
+	while (tst_now() < end)
+		in_delay = look(self) == TASK_PREEMPT_DELAY_GRANTED;
+	timer_delete(timer);
+	EXPECT_LE(500, handler_runs);
+
 	/*
-	 * PREEMPT_RT sends a timer's signals from a thread, which ends a delay by itself:
-	 * so every second delay gets one from here.
+	 * On PREEMPT_RT a timer's signals come from a real-time thread, beside which there
+	 * are no delays. So some more that come from here.
 	 */
+	end = tst_now() + RUN;
 	while (tst_now() < end) {
 		in_delay = look(self) == TASK_PREEMPT_DELAY_GRANTED;
-		if (in_delay && (++delays & 1))
+		if (in_delay)
 			syscall(SYS_tgkill, getpid(), gettid(), SIGUSR1);
 	}
-	timer_delete(timer);
 	counters = settle(_metadata, self, "signals");
 	printf("# signals: the handler ran %u times, %u times in what was a delay, %u times in one that went on\n",
 	       handler_runs, handler_in_delay, handler_granted);
-	EXPECT_LE(500, handler_runs);
 	EXPECT_LE(ENOUGH / 4, handler_in_delay);
 	EXPECT_EQ(0, handler_granted);
 	EXPECT_LE(ENOUGH / 4, counters.ended);
@@ -848,7 +884,7 @@ static void check_leaver(struct __test_metadata *_metadata, FIXTURE_DATA(delay) 
 		TH_LOG("totals: %s", message);
 	totals = tst_difference(&totals, &self->before);
 	tst_print_counters(name, &totals);
-	EXPECT_LE(ENOUGH * 3 / 4, leaver.seen);
+	EXPECT_LE(ENOUGH / 2, leaver.seen);
 	EXPECT_LE(leaver.seen, totals.granted);
 	EXPECT_EQ(0, totals.active);
 	EXPECT_LE(leaver.seen * 3, totals.ended * 4);
@@ -1000,9 +1036,12 @@ static void put_off_statistics(void)
 static void check_latency(struct __test_metadata *_metadata, const struct cyclic *on,
 			  const struct cyclic *off)
 {
+	/* On PREEMPT_RT the timer wakes a thread that wakes this one. */
+	uint64_t tolerance = tst_preempt_rt() ? 2 * TOLERANCE : TOLERANCE;
+
 	EXPECT_LE(late_percentile(on, 50), late_percentile(off, 50) + TOLERANCE);
-	EXPECT_LE(late_percentile(on, 99), late_percentile(off, 99) + TOLERANCE);
-	EXPECT_LE(late_percentile(on, 100), late_percentile(off, 100) + TOLERANCE);
+	EXPECT_LE(late_percentile(on, 99), late_percentile(off, 99) + tolerance);
+	EXPECT_LE(late_percentile(on, 100), late_percentile(off, 100) + tolerance);
 }
 
 TEST_F(delay, real_time_waiter_gets_the_cpu)

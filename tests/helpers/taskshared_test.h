@@ -102,6 +102,8 @@ void tst_sleep(uint64_t ns);
 
 int tst_pin(int cpu);
 int tst_cpus(void);
+/* Does the kernel run interrupts and softirqs in real-time threads? */
+bool tst_preempt_rt(void);
 /* SCHED_FIFO with a priority; 0: back to the fair class. */
 int tst_set_fifo(int priority);
 
