@@ -185,14 +185,6 @@ void taskshared_delay_pass(struct taskshared_thread *thread)
 }
 NOKPROBE_SYMBOL(taskshared_delay_pass);
 
-/* The same, by a hook: who is switched out without that lost the CPU unseen. */
-void taskshared_delay_seen(struct taskshared_thread *thread)
-{
-	thread->delay.seen = true;
-	taskshared_delay_pass(thread);
-}
-NOKPROBE_SYMBOL(taskshared_delay_seen);
-
 /*
  * A pass in the kernel (cond_resched(), kernel preemption) that picks the same
  * thread again calls nobody. But only the scheduler takes away the need-resched

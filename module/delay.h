@@ -15,7 +15,7 @@ struct taskshared_thread;
  *	the scheduler
  * @expired: the cap was reached; the scheduler has been asked for
  * @owed: a delay was cut, and the pass through the scheduler is still to come
- * @seen: a hook knows of the coming pass
+ * @seen: the coming pass through the scheduler is one that a hook decided on
  * @start: when it was granted, in ns of CLOCK_MONOTONIC
  * @deadline: when the cap is reached
  *
@@ -32,7 +32,6 @@ struct taskshared_delay {
 };
 
 bool taskshared_delay_decide(struct taskshared_thread *thread);
-void taskshared_delay_seen(struct taskshared_thread *thread);
 void taskshared_delay_pass(struct taskshared_thread *thread);
 bool taskshared_delay_cut(struct taskshared_thread *thread, enum taskshared_counter cause);
 void taskshared_delay_confirm(struct taskshared_thread *thread);

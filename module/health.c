@@ -16,7 +16,7 @@
 #include "arch.h"
 #include "cap.h"
 #include "health.h"
-#include "slot.h"
+#include "hook.h"
 #include "symbol.h"
 
 /*
@@ -32,17 +32,15 @@ static const bool *taskshared_kprobes_disarmed;
 static const int *taskshared_ftrace_enabled;
 
 /**
- * taskshared_health_lost() - current loses the CPU, and the hook was not called
- * @thread: current's
+ * taskshared_health_lost() - current leaves the CPU with a request nobody decided on
  *
- * Counts if there was a request that the hook should have decided on.
+ * Counts if it was on its way from an interrupt.
  *
  * Context: in the scheduler, interrupts off.
  */
-void taskshared_health_lost(const struct taskshared_thread *thread)
+void taskshared_health_lost(void)
 {
-	if (READ_ONCE(thread->info->sched_delay) == TASK_PREEMPT_DELAY_REQ &&
-	    task_is_running(current) && taskshared_arch_from_interrupt())
+	if (task_is_running(current) && taskshared_arch_from_interrupt())
 		__this_cpu_inc(taskshared_lost);
 }
 
@@ -51,7 +49,8 @@ u32 taskshared_health_switched_off(void)
 {
 	u32 health = 0;
 
-	if (taskshared_kprobes_disarmed && READ_ONCE(*taskshared_kprobes_disarmed))
+	if (taskshared_hook_needs_kprobes() &&
+	    taskshared_kprobes_disarmed && READ_ONCE(*taskshared_kprobes_disarmed))
 		health |= TASKSHARED_HEALTH_KPROBES;
 	if (taskshared_ftrace_enabled && !READ_ONCE(*taskshared_ftrace_enabled))
 		health |= TASKSHARED_HEALTH_FTRACE;

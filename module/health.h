@@ -7,7 +7,6 @@
 #include <linux/types.h>
 
 struct seq_file;
-struct taskshared_thread;
 
 /*
  * Requests on this CPU that the hook was not called for, since it was last called
@@ -15,7 +14,7 @@ struct taskshared_thread;
  */
 DECLARE_PER_CPU(unsigned int, taskshared_lost);
 
-void taskshared_health_lost(const struct taskshared_thread *thread);
+void taskshared_health_lost(void);
 u32 taskshared_health(void);
 u32 taskshared_health_switched_off(void);
 void taskshared_health_show(struct seq_file *m);

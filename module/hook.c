@@ -66,17 +66,18 @@ unsigned long taskshared_schedule_addr;
 bool taskshared_hook_entry(unsigned long caller)
 {
 	struct taskshared_thread *thread = this_cpu_read(taskshared_running);
+	bool decides, skip;
 	unsigned long flags;
-	bool skip;
 
 	if (likely(!thread))
 		return false;
 
 	local_irq_save(flags);
-	skip = caller == taskshared_call.ret && taskshared_arch_from_interrupt() &&
-	       taskshared_delay_decide(thread);
+	decides = caller == taskshared_call.ret && taskshared_arch_from_interrupt();
+	skip = decides && taskshared_delay_decide(thread);
 	if (!skip)
-		taskshared_delay_seen(thread);
+		taskshared_delay_pass(thread);
+	thread->delay.seen = decides;
 	local_irq_restore(flags);
 	return skip;
 }
@@ -180,6 +181,11 @@ int taskshared_hook_arm(void)
 int taskshared_hook_disarm(void)
 {
 	return taskshared_hook->disarm();
+}
+
+bool taskshared_hook_needs_kprobes(void)
+{
+	return taskshared_hook->kprobes;
 }
 
 const char *taskshared_hook_name(void)

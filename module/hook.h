@@ -11,6 +11,7 @@ struct taskshared_call;
  * struct taskshared_hook - one way to be called before schedule()
  * @name: as the hook parameter calls it
  * @what: in words
+ * @kprobes: it is a kprobe, and so is not called while those are switched off
  * @prepare: find out whether it works for this call, disarmed
  * @drop: the reverse
  * @arm: start; may fail: -EBUSY when something else redirects the function,
@@ -21,6 +22,7 @@ struct taskshared_call;
 struct taskshared_hook {
 	const char *name;
 	const char *what;
+	bool kprobes;
 	int (*prepare)(const struct taskshared_call *call);
 	void (*drop)(void);
 	int (*arm)(void);
@@ -40,6 +42,7 @@ int taskshared_hook_init(void);
 void taskshared_hook_exit(void);
 int taskshared_hook_arm(void);
 int taskshared_hook_disarm(void);
+bool taskshared_hook_needs_kprobes(void);
 const char *taskshared_hook_name(void);
 const char *taskshared_hook_what(void);
 const char *taskshared_hook_site(void);

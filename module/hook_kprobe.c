@@ -36,7 +36,8 @@ static int taskshared_at_call(struct kprobe *probe, struct pt_regs *regs)
 		instruction_pointer_set(regs, taskshared_call_ret);
 		return 1;
 	}
-	taskshared_delay_seen(thread);
+	taskshared_delay_pass(thread);
+	thread->delay.seen = true;
 	return 0;
 }
 NOKPROBE_SYMBOL(taskshared_at_call);
@@ -121,6 +122,7 @@ static int taskshared_disarm(void)
 const struct taskshared_hook taskshared_hook_call = {
 	.name = "call",
 	.what = "the call of schedule()",
+	.kprobes = true,
 	.prepare = taskshared_prepare_call,
 	.drop = taskshared_drop,
 	.arm = taskshared_arm,
@@ -130,6 +132,7 @@ const struct taskshared_hook taskshared_hook_call = {
 const struct taskshared_hook taskshared_hook_kprobe = {
 	.name = "kprobe",
 	.what = "the entry of schedule() (kprobe), called",
+	.kprobes = true,
 	.prepare = taskshared_prepare_entry,
 	.drop = taskshared_drop,
 	.arm = taskshared_arm,

@@ -39,8 +39,9 @@ static void taskshared_sched_out(struct preempt_notifier *notifier, struct task_
 	struct taskshared_thread *thread =
 		container_of(notifier, struct taskshared_thread, notifier);
 
-	if (!thread->delay.seen)
-		taskshared_health_lost(thread);
+	if (!thread->delay.seen &&
+	    READ_ONCE(thread->info->sched_delay) == TASK_PREEMPT_DELAY_REQ)
+		taskshared_health_lost();
 	thread->delay.seen = false;
 	taskshared_delay_pass(thread);
 	__this_cpu_write(taskshared_running, NULL);

@@ -180,7 +180,8 @@ struct task_sharedinfo {
 /*
  * What keeps the module from granting delays. None of it does any harm but that.
  *
- * KPROBES	kprobes are switched off (debugfs: kprobes/enabled)
+ * KPROBES	kprobes, which the hook needs, are switched off (debugfs:
+ *		kprobes/enabled)
  * FTRACE	ftrace is switched off (sysctl kernel.ftrace_enabled)
  * LOST		many requests in a row went unseen on some CPU: something else that
  *		redirects schedule() is in the way
