@@ -982,7 +982,9 @@ static void *wake_every_period(void *arg)
 
 	tst_pin(0);
 	tst_set_fifo(50);
+	/* The tick comes at a multiple of the period: half a period away from it. */
 	next = tst_now();
+	next += cyclic->period / 2 - next % cyclic->period;
 	for (i = 0; i < cyclic->periods; i++) {
 		next += cyclic->period;
 		sleep_until(next);
