@@ -1035,6 +1035,8 @@ static void put_off_statistics(void)
 	tst_sleep(2 * TST_SEC);
 }
 
+#define WORST_TOLERANCE	(5 * TST_USEC)
+
 static void check_latency(struct __test_metadata *_metadata, const struct cyclic *on,
 			  const struct cyclic *off)
 {
@@ -1043,7 +1045,8 @@ static void check_latency(struct __test_metadata *_metadata, const struct cyclic
 
 	EXPECT_LE(late_percentile(on, 50), late_percentile(off, 50) + TOLERANCE);
 	EXPECT_LE(late_percentile(on, 99), late_percentile(off, 99) + tolerance);
-	EXPECT_LE(late_percentile(on, 100), late_percentile(off, 100) + tolerance);
+	/* One in hundreds finds the kernel busy for some microseconds, in either case. */
+	EXPECT_LE(late_percentile(on, 100), late_percentile(off, 100) + WORST_TOLERANCE);
 }
 
 TEST_F(delay, real_time_waiter_gets_the_cpu)
