@@ -1040,8 +1040,11 @@ static void put_off_statistics(void)
 static void check_latency(struct __test_metadata *_metadata, const struct cyclic *on,
 			  const struct cyclic *off)
 {
-	/* On PREEMPT_RT the timer wakes a thread that wakes this one. */
-	uint64_t tolerance = tst_preempt_rt() ? 2 * TOLERANCE : TOLERANCE;
+	/*
+	 * On PREEMPT_RT the timer wakes a thread that wakes this one; and of some hundreds
+	 * of wake-ups one in a hundred is nearly the worst.
+	 */
+	uint64_t tolerance = tst_preempt_rt() || on->periods < 1000 ? WORST_TOLERANCE : TOLERANCE;
 
 	EXPECT_LE(late_percentile(on, 50), late_percentile(off, 50) + TOLERANCE);
 	EXPECT_LE(late_percentile(on, 99), late_percentile(off, 99) + tolerance);
