@@ -44,6 +44,7 @@ static struct {
 	int all;
 	int fair;
 	int core;	/* -1: the kernel has no core scheduling */
+	int next_class;	/* -1: the scheduler does not remember it */
 } taskshared_rq __ro_after_init;
 
 static unsigned int taskshared_rq_read(const void *rq, int offset)
@@ -65,6 +66,14 @@ bool taskshared_waiter_urgent(void)
 
 	if (taskshared_rq_read(rq, taskshared_rq.all) !=
 	    taskshared_rq_read(rq, taskshared_rq.fair))
+		return true;
+	/*
+	 * The highest class that asked for the CPU since the last pass: another task of it
+	 * would come without asking again, though the first one may be gone.
+	 */
+	if (taskshared_rq.next_class >= 0 &&
+	    READ_ONCE(*(const void *const *)(rq + taskshared_rq.next_class)) !=
+	    current->sched_class)
 		return true;
 	return taskshared_rq.core >= 0 && taskshared_rq_read(rq, taskshared_rq.core);
 }
@@ -97,5 +106,6 @@ int __init taskshared_waiter_init(void)
 
 	taskshared_rq.fair += cfs;
 	taskshared_rq.core = taskshared_btf_member("rq", "core_enabled");
+	taskshared_rq.next_class = taskshared_btf_member("rq", "next_class");
 	return 0;
 }
