@@ -22,26 +22,14 @@
 /* Some hundred ticks. */
 #define LIMIT	(4 * TST_SEC)
 
-static int write_file(const char *path, const char *text, int flags)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC | flags), error = 0;
-
-	if (fd < 0)
-		return errno;
-	if (write(fd, text, strlen(text)) < 0)
-		error = errno;
-	close(fd);
-	return error;
-}
-
 /* The others */
 
 static int perf_fd = -1;
 
 static int tracer(const char *name)
 {
-	return write_file(TRACEFS "set_ftrace_filter", "schedule\n", O_TRUNC) ?:
-	       write_file(TRACEFS "current_tracer", name, 0);
+	return tst_write_file(TRACEFS "set_ftrace_filter", "schedule\n", O_TRUNC) ?:
+	       tst_write_file(TRACEFS "current_tracer", name, 0);
 }
 
 static int tracer_on(void)
@@ -56,14 +44,14 @@ static int graph_on(void)
 
 static int tracer_off(void)
 {
-	return write_file(TRACEFS "current_tracer", "nop", 0) ?:
-	       write_file(TRACEFS "set_ftrace_filter", "\n", O_TRUNC);
+	return tst_write_file(TRACEFS "current_tracer", "nop", 0) ?:
+	       tst_write_file(TRACEFS "set_ftrace_filter", "\n", O_TRUNC);
 }
 
 static int probe(const char *definition)
 {
-	return write_file(TRACEFS "kprobe_events", definition, O_APPEND) ?:
-	       write_file(TRACEFS "events/kprobes/beside/enable", "1", 0);
+	return tst_write_file(TRACEFS "kprobe_events", definition, O_APPEND) ?:
+	       tst_write_file(TRACEFS "events/kprobes/beside/enable", "1", 0);
 }
 
 static int kprobe_on(void)
@@ -78,8 +66,8 @@ static int kretprobe_on(void)
 
 static int probe_off(void)
 {
-	return write_file(TRACEFS "events/kprobes/beside/enable", "0", 0) ?:
-	       write_file(TRACEFS "kprobe_events", "-:beside\n", O_APPEND);
+	return tst_write_file(TRACEFS "events/kprobes/beside/enable", "0", 0) ?:
+	       tst_write_file(TRACEFS "kprobe_events", "-:beside\n", O_APPEND);
 }
 
 static int perf_on(void)
@@ -284,7 +272,7 @@ static const struct toggle {
 static bool needed(struct __test_metadata *_metadata, FIXTURE_DATA(beside) *self,
 		   const struct toggle *toggle)
 {
-	int error = write_file(toggle->path, "0", 0);
+	int error = tst_write_file(toggle->path, "0", 0);
 	bool needed;
 
 	if (error == EOPNOTSUPP) {
@@ -294,7 +282,7 @@ static bool needed(struct __test_metadata *_metadata, FIXTURE_DATA(beside) *self
 	EXPECT_EQ(0, error);
 	self->fd = tst_open();
 	needed = health(self) & toggle->health;
-	EXPECT_EQ(0, write_file(toggle->path, "1", 0));
+	EXPECT_EQ(0, tst_write_file(toggle->path, "1", 0));
 	close(self->fd);
 	/* sched_yield() is hooked by ftrace in any case. */
 	EXPECT_TRUE(needed || toggle->health != TASKSHARED_HEALTH_FTRACE);
@@ -305,28 +293,28 @@ static void check_toggle(struct __test_metadata *_metadata, FIXTURE_DATA(beside)
 			 const char *parameters, const struct toggle *toggle)
 {
 	/* Before the first slot. */
-	ASSERT_EQ(0, write_file(toggle->path, "0", 0));
+	ASSERT_EQ(0, tst_write_file(toggle->path, "0", 0));
 	EXPECT_EQ(EAGAIN, take_slot(self));
 	EXPECT_EQ(toggle->health, health(self));
-	ASSERT_EQ(0, write_file(toggle->path, "1", 0));
+	ASSERT_EQ(0, tst_write_file(toggle->path, "1", 0));
 	close(self->fd);
 	ASSERT_EQ(0, take_slot(self));
 	EXPECT_LE(ENOUGH, grants(self));
 
 	/* While there is one. */
-	ASSERT_EQ(0, write_file(toggle->path, "0", 0));
+	ASSERT_EQ(0, tst_write_file(toggle->path, "0", 0));
 	grants(self);
 	EXPECT_EQ(toggle->health, health(self) & toggle->health);
-	ASSERT_EQ(0, write_file(toggle->path, "1", 0));
+	ASSERT_EQ(0, tst_write_file(toggle->path, "1", 0));
 	EXPECT_LE(ENOUGH, grants(self) + grants(self));
 	EXPECT_EQ(0, health(self));
 
 	/* Unloading in that state, and loading. */
-	ASSERT_EQ(0, write_file(toggle->path, "0", 0));
+	ASSERT_EQ(0, tst_write_file(toggle->path, "0", 0));
 	leave(_metadata, self);
 	EXPECT_TRUE(tst_unload_soon());
 	EXPECT_EQ(EAGAIN, tst_load(parameters));
-	ASSERT_EQ(0, write_file(toggle->path, "1", 0));
+	ASSERT_EQ(0, tst_write_file(toggle->path, "1", 0));
 	ASSERT_EQ(0, tst_load(parameters));
 }
 

@@ -109,14 +109,8 @@ static struct taskshared_counters settle(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, mine.refused_cap);
 
 	totals = tst_difference(&totals, &self->before);
-	EXPECT_EQ(mine.requested, totals.requested);
-	EXPECT_EQ(mine.granted, totals.granted);
-	EXPECT_EQ(mine.denied, totals.denied);
-	EXPECT_EQ(mine.yielded, totals.yielded);
-	EXPECT_EQ(mine.expired, totals.expired);
-	EXPECT_EQ(mine.ended, totals.ended);
-	EXPECT_EQ(mine.delay_ns, totals.delay_ns);
-	EXPECT_EQ(mine.overrun_ns, totals.overrun_ns);
+	EXPECT_TRUE(tst_same(&mine, &totals, &message))
+		TH_LOG("thread and totals: %s", message);
 	return mine;
 }
 
@@ -169,20 +163,6 @@ static void watch_delay(FIXTURE_DATA(delay) *self, struct seen *seen)
 		seen->longest = last - first;
 }
 
-/*
- * One look at the word: requests if there is neither a request nor a delay. One,
- * because a second one could find a delay that has just been granted, and the
- * request would be written over it.
- */
-static unsigned int look(FIXTURE_DATA(delay) *self)
-{
-	unsigned int word = self->slot->sched_delay;
-
-	if (word != TASK_PREEMPT_DELAY_REQ && word != TASK_PREEMPT_DELAY_GRANTED)
-		tst_request(self->slot);
-	return word;
-}
-
 /* Always requests, never yields. */
 static struct seen never_yield(FIXTURE_DATA(delay) *self, uint64_t duration, uint64_t cap)
 {
@@ -192,7 +172,7 @@ static struct seen never_yield(FIXTURE_DATA(delay) *self, uint64_t duration, uin
 
 	tst_counters(self->fd, 0, &before);
 	while (tst_now() < end) {
-		if (look(self) != TASK_PREEMPT_DELAY_GRANTED)
+		if (tst_look(self->slot) != TASK_PREEMPT_DELAY_GRANTED)
 			continue;
 		watch_delay(self, &seen);
 		/* What has ended since the last look: as a rule this one delay. */
@@ -275,7 +255,7 @@ TEST_F(delay, delay_us_sets_the_cap)
 /* Runs until a delay begins. */
 static void wait_for_delay(FIXTURE_DATA(delay) *self)
 {
-	while (look(self) != TASK_PREEMPT_DELAY_GRANTED)
+	while (tst_look(self->slot) != TASK_PREEMPT_DELAY_GRANTED)
 		;
 }
 
@@ -337,7 +317,7 @@ static void check_yield(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *
 	int ret;
 
 	while (tst_now() < end) {
-		if (look(self) == TASK_PREEMPT_DELAY_GRANTED) {
+		if (tst_look(self->slot) == TASK_PREEMPT_DELAY_GRANTED) {
 			seen++;
 			progress = hog_progress(self);
 			ret = by_ioctl ? ioctl(self->fd, TASKSHARED_IOC_YIELD, 0) : sched_yield();
@@ -444,7 +424,7 @@ TEST_F(delay, denied_on_a_second_request)
 
 	start_hogs(_metadata, self, 1);
 	while (tst_now() < end) {
-		if (look(self) != TASK_PREEMPT_DELAY_GRANTED)
+		if (tst_look(self->slot) != TASK_PREEMPT_DELAY_GRANTED)
 			continue;
 		seen++;
 		tst_request(self->slot);
@@ -741,7 +721,7 @@ TEST_F(delay, ends_when_the_thread_blocks)
 
 	start_hogs(_metadata, self, 1);
 	while (tst_now() < end) {
-		if (look(self) == TASK_PREEMPT_DELAY_GRANTED) {
+		if (tst_look(self->slot) == TASK_PREEMPT_DELAY_GRANTED) {
 			seen++;
 			tst_sleep(100 * TST_USEC);
 			still += self->slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED;
@@ -765,7 +745,7 @@ TEST_F(delay, snapshot_inside_a_delay)
 
 	start_hogs(_metadata, self, 1);
 	while (tst_now() < end) {
-		if (look(self) == TASK_PREEMPT_DELAY_GRANTED) {
+		if (tst_look(self->slot) == TASK_PREEMPT_DELAY_GRANTED) {
 			seen++;
 			tst_counters(self->fd, 0, &counters);
 			active += counters.active == 1;
@@ -814,7 +794,7 @@ TEST_F(delay, signal_handler_gets_no_granted_time)
 	ASSERT_EQ(0, timer_settime(timer, 0, &interval, NULL));
 	end = tst_now() + RUN;
 	while (tst_now() < end)
-		in_delay = look(self) == TASK_PREEMPT_DELAY_GRANTED;
+		in_delay = tst_look(self->slot) == TASK_PREEMPT_DELAY_GRANTED;
 	timer_delete(timer);
 	EXPECT_LE(500, handler_runs);
 
@@ -824,7 +804,7 @@ TEST_F(delay, signal_handler_gets_no_granted_time)
 	 */
 	end = tst_now() + RUN;
 	while (tst_now() < end) {
-		in_delay = look(self) == TASK_PREEMPT_DELAY_GRANTED;
+		in_delay = tst_look(self->slot) == TASK_PREEMPT_DELAY_GRANTED;
 		if (in_delay)
 			syscall(SYS_tgkill, getpid(), gettid(), SIGUSR1);
 	}
@@ -959,10 +939,7 @@ struct cyclic {
 
 static void sleep_until(uint64_t when)
 {
-	struct timespec at = {
-		.tv_sec = (time_t)(when / TST_SEC),
-		.tv_nsec = (long)(when % TST_SEC),
-	};
+	struct timespec at = tst_timespec(when);
 
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
@@ -1015,7 +992,7 @@ static void real_time_latency(FIXTURE_DATA(delay) *self, struct cyclic *cyclic)
 	if (pthread_create(&thread, NULL, wake_every_period, cyclic))
 		abort();
 	while (!cyclic->done)
-		look(self);
+		tst_look(self->slot);
 	pthread_join(thread, NULL);
 	print_latency(cyclic);
 }
@@ -1026,11 +1003,8 @@ static void real_time_latency(FIXTURE_DATA(delay) *self, struct cyclic *cyclic)
  */
 static void put_off_statistics(void)
 {
-	int fd = open("/proc/sys/vm/stat_interval", O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, "600", 3) != 3)
+	if (tst_write_file("/proc/sys/vm/stat_interval", "600", 0))
 		abort();
-	close(fd);
 	/* Those that are due already. */
 	tst_sleep(2 * TST_SEC);
 }
@@ -1118,8 +1092,7 @@ static void set_alarm(struct alarm *alarm)
 
 	alarm->set = false;
 	alarm->due = tst_now() + INTO_THE_DELAY;
-	at.it_value.tv_sec = (time_t)(alarm->due / TST_SEC);
-	at.it_value.tv_nsec = (long)(alarm->due % TST_SEC);
+	at.it_value = tst_timespec(alarm->due);
 	timerfd_settime(alarm->timer, TFD_TIMER_ABSTIME, &at, NULL);
 	/* Not if the hog had the CPU meanwhile. */
 	if (tst_now() < alarm->due)
@@ -1140,7 +1113,7 @@ static void alarm_latency(FIXTURE_DATA(delay) *self, struct alarm *alarm, bool d
 	while (!alarm->cyclic.done) {
 		if (alarm->due)
 			continue;
-		if (delays ? look(self) != TASK_PREEMPT_DELAY_GRANTED : tst_now() < next)
+		if (delays ? tst_look(self->slot) != TASK_PREEMPT_DELAY_GRANTED : tst_now() < next)
 			continue;
 		set_alarm(alarm);
 		next = tst_now() + TST_MSEC;

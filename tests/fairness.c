@@ -5,7 +5,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -71,18 +70,12 @@ struct share {
 
 static void ask(int fd, struct task_sharedinfo *slot, enum manner manner)
 {
-	unsigned int word = slot->sched_delay;
-
-	if (manner == QUIET)
+	if (manner == QUIET || tst_look(slot) != TASK_PREEMPT_DELAY_GRANTED)
 		return;
-	if (word == TASK_PREEMPT_DELAY_GRANTED) {
-		if (manner == YIELDS_BY_CALL)
-			ioctl(fd, TASKSHARED_IOC_YIELD, 0);
-		else if (manner == YIELDS_BY_SCHED_YIELD)
-			sched_yield();
-	} else if (word != TASK_PREEMPT_DELAY_REQ) {
-		tst_request(slot);
-	}
+	if (manner == YIELDS_BY_CALL)
+		ioctl(fd, TASKSHARED_IOC_YIELD, 0);
+	else if (manner == YIELDS_BY_SCHED_YIELD)
+		sched_yield();
 }
 
 /* The moment at which the thread gets the CPU back. */
@@ -124,24 +117,12 @@ struct asker {
 	struct share *share;
 };
 
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
-
-	if (fd < 0)
-		return errno;
-	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		error = errno;
-	close(fd);
-	return error;
-}
-
 static int settle_in(const struct setting *setting)
 {
 	if (tst_pin(0) || setpriority(PRIO_PROCESS, 0, setting->nice) ||
 	    (setting->sessions && setsid() < 0))
 		return errno;
-	return setting->quota ? write_text(CGROUP "/cgroup.procs", "0") : 0;
+	return setting->quota ? tst_write_file(CGROUP "/cgroup.procs", "0", 0) : 0;
 }
 
 static int ask_in_child(void *arg)
@@ -292,9 +273,9 @@ TEST_F(fairness, autogroup)
 
 	if (tst_read_file(AUTOGROUP, before, sizeof(before)) < 0)
 		SKIP(return, "this kernel has no autogroups");
-	ASSERT_EQ(0, write_text(AUTOGROUP, "1"));
+	ASSERT_EQ(0, tst_write_file(AUTOGROUP, "1", 0));
 	check_setting(_metadata, self, &setting, 1000000 / 2);
-	EXPECT_EQ(0, write_text(AUTOGROUP, before));
+	EXPECT_EQ(0, tst_write_file(AUTOGROUP, before, 0));
 }
 
 /* With a period so short that a delay in each would show. */
@@ -302,12 +283,12 @@ TEST_F(fairness, quota_of_a_cgroup)
 {
 	const struct setting setting = { .hogs = 1, .quota = "2000 10000" };
 
-	ASSERT_EQ(0, write_text(CGROUPS "cgroup.subtree_control", "+cpu"));
+	ASSERT_EQ(0, tst_write_file(CGROUPS "cgroup.subtree_control", "+cpu", 0));
 	ASSERT_EQ(0, mkdir(CGROUP, 0755));
-	EXPECT_EQ(0, write_text(CGROUP "/cpu.max", setting.quota));
+	EXPECT_EQ(0, tst_write_file(CGROUP "/cpu.max", setting.quota, 0));
 	check_setting(_metadata, self, &setting, 1000000 / 5);
 	EXPECT_EQ(0, rmdir(CGROUP));
-	EXPECT_EQ(0, write_text(CGROUPS "cgroup.subtree_control", "-cpu"));
+	EXPECT_EQ(0, tst_write_file(CGROUPS "cgroup.subtree_control", "-cpu", 0));
 }
 
 TEST_HARNESS_MAIN

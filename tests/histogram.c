@@ -2,7 +2,6 @@
 /* debugfs: histogram, against the counters of a thread that never yields. */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -49,18 +48,6 @@ static bool read_lengths(const char *whose, struct lengths *lengths)
 	return true;
 }
 
-static int write_histogram(const char *text)
-{
-	int fd = open(HISTOGRAM, O_WRONLY | O_CLOEXEC), error = 0;
-
-	if (fd < 0)
-		return errno;
-	if (write(fd, text, strlen(text)) < 0)
-		error = errno;
-	close(fd);
-	return error;
-}
-
 FIXTURE(histogram)
 {
 	int fd;
@@ -77,7 +64,7 @@ FIXTURE_SETUP(histogram)
 	ASSERT_NE(NULL, self->slot);
 	ASSERT_EQ(0, tst_hogs_start(&self->hog, 1, 0));
 	snprintf(self->pid, sizeof(self->pid), "%d", getpid());
-	ASSERT_EQ(0, write_histogram("0"));
+	ASSERT_EQ(0, tst_write_file(HISTOGRAM, "0", 0));
 }
 
 FIXTURE_TEARDOWN(histogram)
@@ -139,13 +126,13 @@ TEST_F(histogram, is_reset_by_0_alone)
 
 	request(self, false);
 	check(_metadata, self, &before);
-	EXPECT_EQ(EINVAL, write_histogram("1"));
-	EXPECT_EQ(EINVAL, write_histogram("reset"));
-	EXPECT_EQ(EINVAL, write_histogram(""));
+	EXPECT_EQ(EINVAL, tst_write_file(HISTOGRAM, "1", 0));
+	EXPECT_EQ(EINVAL, tst_write_file(HISTOGRAM, "reset", 0));
+	EXPECT_EQ(EINVAL, tst_write_file(HISTOGRAM, "", 0));
 	check(_metadata, self, &after);
 	EXPECT_EQ(before.delays, after.delays);
 
-	EXPECT_EQ(0, write_histogram("0\n"));
+	EXPECT_EQ(0, tst_write_file(HISTOGRAM, "0\n", 0));
 	ASSERT_TRUE(read_lengths("all", &after));
 	EXPECT_EQ(0, after.delays);
 	ASSERT_TRUE(read_lengths(self->pid, &after));

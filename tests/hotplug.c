@@ -8,7 +8,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,16 +58,11 @@ static void finish_delay(int fd, struct task_sharedinfo *slot, uint64_t nr)
 
 static void ask(struct tst_crew *crew, struct task_sharedinfo *slot, struct report *report)
 {
-	unsigned int word;
 	int cpu;
 
 	while (!crew->leave) {
-		word = slot->sched_delay;
-		if (word != TASK_PREEMPT_DELAY_GRANTED) {
-			if (word != TASK_PREEMPT_DELAY_REQ)
-				tst_request(slot);
+		if (tst_look(slot) != TASK_PREEMPT_DELAY_GRANTED)
 			continue;
-		}
 		cpu = sched_getcpu();
 		finish_delay(crew->fd, slot, report->delays++);
 		report->moved += sched_getcpu() != cpu;
@@ -138,24 +132,12 @@ static void *move(void *arg)
 	return NULL;
 }
 
-static int write_flag(const char *path, bool flag)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
-
-	if (fd < 0)
-		return errno;
-	if (write(fd, flag ? "1" : "0", 1) != 1)
-		error = errno;
-	close(fd);
-	return error;
-}
-
 static int set_online(int cpu, bool online)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
-	return write_flag(path, online);
+	return tst_write_file(path, online ? "1" : "0", 0);
 }
 
 static bool all_add_up(struct tst_crew *crew, const char **message)
@@ -174,24 +156,6 @@ static bool all_add_up(struct tst_crew *crew, const char **message)
 	}
 	*message = "no totals";
 	return !tst_totals(&now) && tst_adds_up(&now, message);
-}
-
-static struct taskshared_counters sum_of_reports(void)
-{
-	struct taskshared_counters sum = { 0 };
-	unsigned int i;
-
-	for (i = 0; i < THREADS; i++) {
-		sum.requested += reports[i].counters.requested;
-		sum.granted += reports[i].counters.granted;
-		sum.denied += reports[i].counters.denied;
-		sum.yielded += reports[i].counters.yielded;
-		sum.expired += reports[i].counters.expired;
-		sum.ended += reports[i].counters.ended;
-		sum.delay_ns += reports[i].counters.delay_ns;
-		sum.overrun_ns += reports[i].counters.overrun_ns;
-	}
-	return sum;
 }
 
 /* Does a thread get a delay on @cpu, beside another one? */
@@ -232,7 +196,7 @@ FIXTURE_SETUP(hotplug)
 	ASSERT_LE(0, self->crew.fd)
 		TH_LOG("%s: %s", TASKSHARED_DEVICE, strerror(errno));
 	ASSERT_LE(2, tst_cpus());
-	ASSERT_EQ(0, write_flag(HURRY, true));
+	ASSERT_EQ(0, tst_write_file(HURRY, "1", 0));
 	ASSERT_EQ(0, tst_totals(&self->before));
 	ASSERT_EQ(0, tst_crew_start(&self->crew));
 	for (i = 0; i < THREADS; i++)
@@ -247,13 +211,13 @@ FIXTURE_TEARDOWN(hotplug)
 
 	for (cpu = 1; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++)
 		set_online(cpu, true);
-	write_flag(HURRY, false);
+	tst_write_file(HURRY, "0", 0);
 	close(self->crew.fd);
 }
 
 static void check_reports(struct __test_metadata *_metadata, FIXTURE_DATA(hotplug) *self)
 {
-	struct taskshared_counters sum = sum_of_reports(), totals;
+	struct taskshared_counters sum = { 0 }, totals;
 	uint64_t delays = 0, moved = 0;
 	const char *message;
 	unsigned int i;
@@ -266,6 +230,7 @@ static void check_reports(struct __test_metadata *_metadata, FIXTURE_DATA(hotplu
 		EXPECT_EQ(0, reports[i].touched);
 		if (!asks(i))
 			EXPECT_EQ(0, reports[i].counters.requested);
+		tst_add(&sum, &reports[i].counters);
 		delays += reports[i].delays;
 		moved += reports[i].moved;
 	}
@@ -279,14 +244,8 @@ static void check_reports(struct __test_metadata *_metadata, FIXTURE_DATA(hotplu
 	       (unsigned long long)self->mover.moves);
 	EXPECT_LE(1, moved);
 	EXPECT_EQ(0, totals.active);
-	EXPECT_EQ(sum.requested, totals.requested);
-	EXPECT_EQ(sum.granted, totals.granted);
-	EXPECT_EQ(sum.denied, totals.denied);
-	EXPECT_EQ(sum.yielded, totals.yielded);
-	EXPECT_EQ(sum.expired, totals.expired);
-	EXPECT_EQ(sum.ended, totals.ended);
-	EXPECT_EQ(sum.delay_ns, totals.delay_ns);
-	EXPECT_EQ(sum.overrun_ns, totals.overrun_ns);
+	EXPECT_TRUE(tst_same(&sum, &totals, &message))
+		TH_LOG("threads and totals: %s", message);
 }
 
 TEST_F_TIMEOUT(hotplug, cpus_come_and_go, 600)

@@ -116,10 +116,7 @@ FIXTURE_TEARDOWN(kvm)
 /* Is in the guest for @ns, and in nothing else. */
 static bool run_guest(FIXTURE_DATA(kvm) *self, uint64_t ns)
 {
-	struct itimerspec once = {
-		.it_value.tv_sec = (time_t)(ns / TST_SEC),
-		.it_value.tv_nsec = (long)(ns % TST_SEC),
-	};
+	struct itimerspec once = { .it_value = tst_timespec(ns) };
 
 	timer_settime(self->timer, 0, &once, NULL);
 	return ioctl(self->vcpu, KVM_RUN, 0) < 0 && errno == EINTR;

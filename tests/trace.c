@@ -13,15 +13,6 @@
 #define TRACEFS "/sys/kernel/tracing/"
 #define RUN	(100 * TST_MSEC)
 
-static void write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		abort();
-	close(fd);
-}
-
 /* What the trace holds of one event, for one thread. */
 struct told {
 	unsigned long count;
@@ -69,14 +60,14 @@ FIXTURE_SETUP(trace)
 	self->slot = tst_slot(self->fd);
 	ASSERT_NE(NULL, self->slot);
 	ASSERT_EQ(0, tst_hogs_start(&self->hog, 1, 0));
-	write_file(TRACEFS "buffer_size_kb", "512");
-	write_file(TRACEFS "trace", "");
-	write_file(TRACEFS "events/taskshared/enable", "1");
+	ASSERT_EQ(0, tst_write_file(TRACEFS "buffer_size_kb", "512", 0));
+	ASSERT_EQ(0, tst_write_file(TRACEFS "trace", "", O_TRUNC));
+	ASSERT_EQ(0, tst_write_file(TRACEFS "events/taskshared/enable", "1", 0));
 }
 
 FIXTURE_TEARDOWN(trace)
 {
-	write_file(TRACEFS "events/taskshared/enable", "0");
+	EXPECT_EQ(0, tst_write_file(TRACEFS "events/taskshared/enable", "0", 0));
 	tst_hogs_stop(&self->hog, 1);
 }
 

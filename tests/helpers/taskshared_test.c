@@ -181,6 +181,18 @@ ssize_t tst_read_file(const char *path, char *buffer, size_t size)
 	return (ssize_t)used;
 }
 
+int tst_write_file(const char *path, const char *text, int flags)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | flags), error = 0;
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		error = errno;
+	close(fd);
+	return error;
+}
+
 /* The value behind "name " at the start of a line; -1 if there is none. */
 static long long value_of(const char *text, const char *name)
 {
@@ -250,6 +262,37 @@ struct taskshared_counters tst_difference(const struct taskshared_counters *a,
 	return d;
 }
 
+void tst_add(struct taskshared_counters *sum, const struct taskshared_counters *one)
+{
+	__u64 longest = sum->delay_max_ns;
+
+#define ADD(field) sum->field += one->field;
+	FIELDS(ADD)
+#undef ADD
+	sum->delay_max_ns = longest;
+}
+
+bool tst_same(const struct taskshared_counters *a, const struct taskshared_counters *b,
+	      const char **message)
+{
+	struct taskshared_counters other = *b;
+	static char text[96];
+
+	*message = "";
+	other.delay_max_ns = a->delay_max_ns;
+#define COMPARE(field)							\
+	if (a->field != other.field) {					\
+		snprintf(text, sizeof(text), #field " is %llu and %llu",	\
+			 (unsigned long long)a->field,			\
+			 (unsigned long long)other.field);		\
+		*message = text;					\
+		return false;						\
+	}
+	FIELDS(COMPARE)
+#undef COMPARE
+	return true;
+}
+
 void tst_print_counters(const char *name, const struct taskshared_counters *c)
 {
 	uint64_t ended = c->granted - c->active;
@@ -267,15 +310,7 @@ void tst_print_counters(const char *name, const struct taskshared_counters *c)
 
 int tst_write_delay_us(const char *value)
 {
-	int fd = open(DELAY_US, O_WRONLY | O_CLOEXEC);
-	int error = 0;
-
-	if (fd < 0)
-		return errno;
-	if (write(fd, value, strlen(value)) != (ssize_t)strlen(value))
-		error = errno;
-	close(fd);
-	return error;
+	return tst_write_file(DELAY_US, value, 0);
 }
 
 long tst_read_delay_us(void)
@@ -325,10 +360,7 @@ void tst_spin(uint64_t ns)
 
 void tst_sleep(uint64_t ns)
 {
-	struct timespec ts = {
-		.tv_sec = (time_t)(ns / TST_SEC),
-		.tv_nsec = (long)(ns % TST_SEC),
-	};
+	struct timespec ts = tst_timespec(ns);
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, &ts) == EINTR)
 		;

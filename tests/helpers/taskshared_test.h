@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/taskshared.h>
@@ -67,6 +68,11 @@ bool tst_adds_up(const struct taskshared_counters *counters, const char **messag
 /* a - b, field by field; delay_max_ns is that of a. */
 struct taskshared_counters tst_difference(const struct taskshared_counters *a,
 					  const struct taskshared_counters *b);
+/* *sum += *one, field by field but for delay_max_ns. */
+void tst_add(struct taskshared_counters *sum, const struct taskshared_counters *one);
+/* Are they the same but for delay_max_ns? A message says what is not. */
+bool tst_same(const struct taskshared_counters *a, const struct taskshared_counters *b,
+	      const char **message);
 /* "# name: granted ... " on standard output. */
 void tst_print_counters(const char *name, const struct taskshared_counters *counters);
 
@@ -77,10 +83,20 @@ long tst_read_delay_us(void);
 
 /* Reads a whole small file as a string; the number of bytes, or -1. */
 ssize_t tst_read_file(const char *path, char *buffer, size_t size);
+/* Writes a string in one go; @flags: more for open(). Returns 0 or the errno. */
+int tst_write_file(const char *path, const char *text, int flags);
 
 /* Clocks and waiting */
 
 uint64_t tst_now(void);
+static inline struct timespec tst_timespec(uint64_t ns)
+{
+	return (struct timespec){
+		.tv_sec = (time_t)(ns / TST_SEC),
+		.tv_nsec = (long)(ns % TST_SEC),
+	};
+}
+
 /* CPU time of the calling thread. */
 uint64_t tst_cpu_time(void);
 /* Switches of the calling thread that it did not ask for. */
@@ -177,6 +193,20 @@ static inline uint64_t tst_random(uint64_t *state)
 static inline void tst_request(struct task_sharedinfo *slot)
 {
 	slot->sched_delay = TASK_PREEMPT_DELAY_REQ;
+}
+
+/*
+ * One look at the word: requests if there is neither a request nor a delay. One,
+ * because a second one could find a delay that has just been granted, and the
+ * request would be written over it.
+ */
+static inline unsigned int tst_look(struct task_sharedinfo *slot)
+{
+	unsigned int word = slot->sched_delay;
+
+	if (word != TASK_PREEMPT_DELAY_REQ && word != TASK_PREEMPT_DELAY_GRANTED)
+		tst_request(slot);
+	return word;
 }
 
 #endif /* TASKSHARED_TEST_H */
