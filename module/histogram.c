@@ -2,7 +2,6 @@
 /* How long delays were, to the microsecond. */
 
 #include <linux/kprobes.h>
-#include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>

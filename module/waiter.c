@@ -35,7 +35,6 @@
 #include <linux/utsname.h>
 
 #include "btf.h"
-#include "compat.h"
 #include "waiter.h"
 
 /* Offsets in bytes, constant once the module is loaded. */
