@@ -200,7 +200,7 @@ static uint64_t grants(FIXTURE_DATA(beside) *self)
 	do {
 		uint64_t slice = tst_now() + 20 * TST_MSEC;
 
-		while (tst_now() < slice)
+		while (!tst_late(slice))
 			if (self->slot->sched_delay != TASK_PREEMPT_DELAY_GRANTED)
 				tst_request(self->slot);
 		if (tst_counters(self->fd, 0, &counters))

@@ -46,25 +46,17 @@ FIXTURE_TEARDOWN(nohz_full)
 	close(self->fd);
 }
 
-/* Where the clock is a system call, a thread that always reads it is rarely delayed. */
-static bool late(uint64_t end)
-{
-	static unsigned int calls;
-
-	return ++calls % 65536 == 0 && tst_now() > end;
-}
-
 /* Asks until @DELAYS delays were seen and are over, without giving any back. */
 static unsigned int ask(FIXTURE_DATA(nohz_full) *self)
 {
 	uint64_t end = tst_now() + LIMIT;
 	unsigned int seen = 0;
 
-	while (seen < DELAYS && !late(end)) {
+	while (seen < DELAYS && !tst_late(end)) {
 		if (tst_look(self->slot) != TASK_PREEMPT_DELAY_GRANTED)
 			continue;
 		while (self->slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED)
-			if (late(end))
+			if (tst_late(end))
 				return seen;
 		seen++;
 	}

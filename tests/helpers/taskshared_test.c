@@ -337,6 +337,13 @@ uint64_t tst_now(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+bool tst_late(uint64_t end)
+{
+	static __thread unsigned int calls;
+
+	return ++calls % 65536 == 0 && tst_now() > end;
+}
+
 uint64_t tst_cpu_time(void)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);

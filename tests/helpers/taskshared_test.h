@@ -97,6 +97,11 @@ static inline struct timespec tst_timespec(uint64_t ns)
 	};
 }
 
+/*
+ * Is it later than @end? Looks at the clock now and then only: where that is a system
+ * call, a thread that always makes it is rarely delayed.
+ */
+bool tst_late(uint64_t end);
 /* CPU time of the calling thread. */
 uint64_t tst_cpu_time(void);
 /* Switches of the calling thread that it did not ask for. */
