@@ -18,15 +18,22 @@ struct taskshared_thread;
  * @seen: the coming pass through the scheduler is one that a hook decided on
  * @start: when it was granted, in ns of CLOCK_MONOTONIC
  * @deadline: when the cap is reached
+ * @busy: any of the flags, read as one: if none is set, a pass through the
+ *	scheduler that nobody decided on has nothing to do
  *
  * Touched by the owner's CPU alone, with interrupts off. A delay never moves to
  * another CPU: a migration is a pass through the scheduler.
  */
 struct taskshared_delay {
-	bool active;
-	bool expired;
-	bool owed;
-	bool seen;
+	union {
+		struct {
+			bool active;
+			bool expired;
+			bool owed;
+			bool seen;
+		};
+		u32 busy;
+	};
 	u64 start;
 	u64 deadline;
 };

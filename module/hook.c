@@ -19,7 +19,6 @@
 #include "arch.h"
 #include "delay.h"
 #include "hook.h"
-#include "slot.h"
 #include "symbol.h"
 
 /*
@@ -55,21 +54,20 @@ static struct taskshared_call taskshared_call;
 unsigned long taskshared_schedule_addr;
 
 /**
- * taskshared_hook_entry() - current is about to enter schedule()
+ * taskshared_hook_thread() - a thread that has a slot is about to enter schedule()
+ * @thread: current's
  * @caller: where schedule() will return to
- *
- * The pointer read is current's own, even if it moves to another CPU meanwhile.
  *
  * Context: task context.
  * Return: true if schedule() is to be skipped.
  */
-bool taskshared_hook_entry(unsigned long caller)
+bool taskshared_hook_thread(struct taskshared_thread *thread, unsigned long caller)
 {
-	struct taskshared_thread *thread = this_cpu_read(taskshared_running);
 	bool decides, skip;
 	unsigned long flags;
 
-	if (likely(!thread))
+	/* Most threads leave the CPU by themselves, with nothing going on. */
+	if (caller != taskshared_call.ret && !READ_ONCE(thread->delay.busy))
 		return false;
 
 	local_irq_save(flags);
@@ -81,7 +79,7 @@ bool taskshared_hook_entry(unsigned long caller)
 	local_irq_restore(flags);
 	return skip;
 }
-NOKPROBE_SYMBOL(taskshared_hook_entry);
+NOKPROBE_SYMBOL(taskshared_hook_thread);
 
 static bool taskshared_find_call(const char *site)
 {

@@ -3,7 +3,11 @@
 #ifndef _TASKSHARED_HOOK_H
 #define _TASKSHARED_HOOK_H
 
+#include <linux/compiler.h>
+#include <linux/percpu.h>
 #include <linux/types.h>
+
+#include "slot.h"
 
 struct taskshared_call;
 
@@ -36,7 +40,24 @@ extern const struct taskshared_hook taskshared_hook_kprobe;
 /* The schedule() the hook is for, as kprobes and ftrace name it; 0 if unknown. */
 extern unsigned long taskshared_schedule_addr;
 
-bool taskshared_hook_entry(unsigned long caller);
+bool taskshared_hook_thread(struct taskshared_thread *thread, unsigned long caller);
+
+/**
+ * taskshared_hook_entry() - current is about to enter schedule()
+ * @caller: where schedule() will return to
+ *
+ * All that other threads pay. The pointer read is current's own, even if it moves
+ * to another CPU meanwhile.
+ *
+ * Context: task context.
+ * Return: true if schedule() is to be skipped.
+ */
+static __always_inline bool taskshared_hook_entry(unsigned long caller)
+{
+	struct taskshared_thread *thread = this_cpu_read(taskshared_running);
+
+	return unlikely(thread) && taskshared_hook_thread(thread, caller);
+}
 
 int taskshared_hook_init(void);
 void taskshared_hook_exit(void);

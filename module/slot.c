@@ -39,12 +39,14 @@ static void taskshared_sched_out(struct preempt_notifier *notifier, struct task_
 	struct taskshared_thread *thread =
 		container_of(notifier, struct taskshared_thread, notifier);
 
+	__this_cpu_write(taskshared_running, NULL);
 	if (!thread->delay.seen &&
 	    READ_ONCE(thread->info->sched_delay) == TASK_PREEMPT_DELAY_REQ)
 		taskshared_health_lost();
+	if (likely(!thread->delay.busy))
+		return;
 	thread->delay.seen = false;
 	taskshared_delay_pass(thread);
-	__this_cpu_write(taskshared_running, NULL);
 }
 
 static struct preempt_ops taskshared_preempt_ops = {

@@ -45,7 +45,10 @@ TEST(attach_is_lazy_and_idempotent)
 	EXPECT_EQ(1, tst_count_mappings());
 }
 
-/* Every delay granted inside a section is given back by its end. */
+/*
+ * Every delay granted inside a section is given back by its end, but for the few
+ * that something else ended before, a kernel thread that was woken for instance.
+ */
 TEST(sections_yield)
 {
 	struct taskshared_counters counters;
@@ -65,7 +68,8 @@ TEST(sections_yield)
 	ASSERT_EQ(0, taskshared_get_counters(0, &counters));
 	tst_print_counters("sections", &counters);
 	EXPECT_LE(20, counters.granted);
-	EXPECT_EQ(counters.granted, counters.yielded);
+	EXPECT_EQ(counters.granted, counters.yielded + counters.ended);
+	EXPECT_LE(counters.ended, counters.granted / 20);
 	EXPECT_EQ(0, counters.denied);
 	EXPECT_LE(counters.delay_max_ns, 20 * TST_USEC);
 }
