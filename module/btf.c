@@ -8,13 +8,14 @@
 
 #include <linux/btf.h>
 #include <linux/errno.h>
+#include <linux/init.h>
 #include <linux/string.h>
 
 #include "btf.h"
 #include "symbol.h"
 
 /* Bytes of a type's record behind its head; -1 for a kind that is not known. */
-static int taskshared_btf_tail(const struct btf_type *type)
+static int __init taskshared_btf_tail(const struct btf_type *type)
 {
 	unsigned int vlen = BTF_INFO_VLEN(type->info);
 
@@ -53,24 +54,73 @@ static int taskshared_btf_tail(const struct btf_type *type)
 	}
 }
 
-/* Byte offset of a member, or -ENOENT; bit fields are none that anybody asks for. */
-static int taskshared_btf_offset(const struct btf_type *type, const char *strings,
-				 const char *name)
+/* The kernel's description: its types, in the order of their ids, and their names. */
+struct taskshared_btf {
+	const void *types;
+	const void *end;
+	const char *strings;
+};
+
+static int __init taskshared_btf_open(struct taskshared_btf *btf)
+{
+	const struct btf_header *head = (const void *)taskshared_symbol_addr("__start_BTF");
+	const void *sections;
+
+	if (!head || head->magic != BTF_MAGIC)
+		return -ENODATA;
+	sections = (const void *)head + head->hdr_len;
+	btf->types = sections + head->type_off;
+	btf->end = btf->types + head->type_len;
+	btf->strings = sections + head->str_off;
+	return 0;
+}
+
+/* The record behind this one; NULL if its kind is not known. */
+static const void *__init taskshared_btf_next(const struct btf_type *type)
+{
+	int tail = taskshared_btf_tail(type);
+
+	return tail < 0 ? NULL : (const void *)(type + 1) + tail;
+}
+
+/* The type with that id; NULL if there is none. The first one has id 1. */
+static const struct btf_type *__init taskshared_btf_type(const struct taskshared_btf *btf, u32 id)
+{
+	const void *at;
+
+	for (at = btf->types; at && at < btf->end; at = taskshared_btf_next(at))
+		if (!--id)
+			return at;
+	return NULL;
+}
+
+/* Is the type of that kind? An integer must be as large as an unsigned int. */
+static bool __init taskshared_btf_is(const struct taskshared_btf *btf, u32 id, u32 kind)
+{
+	const struct btf_type *type = taskshared_btf_type(btf, id);
+
+	return type && BTF_INFO_KIND(type->info) == kind &&
+	       (kind != BTF_KIND_INT || type->size == sizeof(unsigned int));
+}
+
+/* Byte offset of a member, or an error; bit fields are none that anybody asks for. */
+static int __init taskshared_btf_offset(const struct taskshared_btf *btf,
+					const struct btf_type *type, const char *name, u32 kind)
 {
 	const struct btf_member *member = (const void *)(type + 1);
 	unsigned int i;
 	u32 bits;
 
 	for (i = 0; i < BTF_INFO_VLEN(type->info); i++, member++) {
-		if (strcmp(strings + member->name_off, name))
+		if (strcmp(btf->strings + member->name_off, name))
 			continue;
 		bits = member->offset;
 		if (BTF_INFO_KFLAG(type->info)) {
 			if (BTF_MEMBER_BITFIELD_SIZE(bits))
-				return -ENOENT;
+				return -EINVAL;
 			bits = BTF_MEMBER_BIT_OFFSET(bits);
 		}
-		return bits / 8;
+		return taskshared_btf_is(btf, member->type, kind) ? bits / 8 : -EINVAL;
 	}
 	return -ENOENT;
 }
@@ -79,38 +129,39 @@ static int taskshared_btf_offset(const struct btf_type *type, const char *string
  * taskshared_btf_member() - offset of a member in a structure of the kernel
  * @structure: its name
  * @member: not inside an anonymous structure or union
- *
- * Of several structures with the name the first one that has the member counts.
+ * @kind: BTF_KIND_* of the member's type; BTF_KIND_INT: of 4 bytes
  *
  * Context: process context; walks some megabytes.
- * Return: the offset in bytes, -ENODATA if the kernel has no BTF, -ENOENT if the
- * BTF has no such member (or a kind of type that this code does not know).
+ * Return: the offset in bytes, or
+ * -ENODATA: the kernel has no BTF
+ * -ENOENT: no structure of that name has the member
+ * -EINVAL: its type is of another kind
+ * -ENOTUNIQ: several have it, at different offsets
+ * -EOPNOTSUPP: the BTF has a kind of type that this code does not know
  */
-int taskshared_btf_member(const char *structure, const char *member)
+int __init taskshared_btf_member(const char *structure, const char *member, u32 kind)
 {
-	const struct btf_header *head = (const void *)taskshared_symbol_addr("__start_BTF");
-	const char *strings;
-	const void *at, *end;
-	int tail, offset;
+	struct taskshared_btf btf;
+	int found = -ENOENT;
+	const void *at;
+	int ret;
 
-	if (!head || head->magic != BTF_MAGIC)
-		return -ENODATA;
-	at = (const void *)head + head->hdr_len + head->type_off;
-	end = at + head->type_len;
-	strings = (const void *)head + head->hdr_len + head->str_off;
+	ret = taskshared_btf_open(&btf);
+	if (ret)
+		return ret;
 
-	for (; at < end; at += sizeof(struct btf_type) + tail) {
+	for (at = btf.types; at && at < btf.end; at = taskshared_btf_next(at)) {
 		const struct btf_type *type = at;
 
-		tail = taskshared_btf_tail(type);
-		if (tail < 0)
-			break;
 		if (BTF_INFO_KIND(type->info) != BTF_KIND_STRUCT ||
-		    strcmp(strings + type->name_off, structure))
+		    strcmp(btf.strings + type->name_off, structure))
 			continue;
-		offset = taskshared_btf_offset(type, strings, member);
-		if (offset >= 0)
-			return offset;
+		ret = taskshared_btf_offset(&btf, type, member, kind);
+		if (ret == -ENOENT || ret == found)
+			continue;
+		if (ret < 0 || found >= 0)
+			return ret < 0 ? ret : -ENOTUNIQ;
+		found = ret;
 	}
-	return -ENOENT;
+	return at ? found : -EOPNOTSUPP;
 }

@@ -3,6 +3,8 @@
 #ifndef _TASKSHARED_BTF_H
 #define _TASKSHARED_BTF_H
 
-int taskshared_btf_member(const char *structure, const char *member);
+#include <linux/types.h>
+
+int taskshared_btf_member(const char *structure, const char *member, u32 kind);
 
 #endif /* _TASKSHARED_BTF_H */

@@ -48,6 +48,7 @@
 /**
  * struct taskshared_cap - the timer of one CPU
  * @ready: the CPU is online and its timer was seen to work
+ * @failed: the CPU is online and its timer was seen not to work
  * @expires: when the timer is to fire, for the newest delay on this CPU
  * @work: starts the timer
  * @timer: fires at @expires
@@ -57,6 +58,7 @@
  */
 struct taskshared_cap {
 	bool ready;
+	bool failed;
 	u64 expires;
 	struct irq_work work;
 	struct hrtimer timer;
@@ -112,7 +114,7 @@ bool taskshared_cap_arm(u64 deadline)
 {
 	struct taskshared_cap *cap = this_cpu_ptr(&taskshared_cap);
 
-	if (!cap->ready)
+	if (!READ_ONCE(cap->ready))
 		return false;
 	cap->expires = deadline - TASKSHARED_CAP_LEAD_NS;
 	irq_work_queue(&cap->work);
@@ -211,11 +213,13 @@ static int taskshared_cap_online(unsigned int cpu)
 	cap->work = IRQ_WORK_INIT_HARD(taskshared_cap_start);
 	hrtimer_setup(&cap->timer, taskshared_cap_fire, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS_PINNED_HARD);
-	if (taskshared_cap_try(cap))
+	if (taskshared_cap_try(cap)) {
 		WRITE_ONCE(cap->ready, true);
-	else
-		pr_err("no delays on CPU %u: a timer of %u us did not fire within 1 s\n", cpu,
-		       TASKSHARED_DELAY_US_MAX);
+		return 0;
+	}
+	WRITE_ONCE(cap->failed, true);
+	pr_err("no delays on CPU %u: a timer of %u us did not fire within 1 s\n", cpu,
+	       TASKSHARED_DELAY_US_MAX);
 	return 0;
 }
 
@@ -225,26 +229,25 @@ static int taskshared_cap_offline(unsigned int cpu)
 	struct taskshared_cap *cap = per_cpu_ptr(&taskshared_cap, cpu);
 
 	WRITE_ONCE(cap->ready, false);
+	WRITE_ONCE(cap->failed, false);
 	/* A decision that saw it ready had preemption off on this very CPU. */
 	irq_work_sync(&cap->work);
 	hrtimer_cancel(&cap->timer);
 	return 0;
 }
 
-/* Process context. */
-bool taskshared_cap_ready_everywhere(void)
+/* Any context. */
+bool taskshared_cap_failed(void)
 {
-	bool ready = true;
 	unsigned int cpu;
 
-	cpus_read_lock();
 	for_each_online_cpu(cpu)
-		ready = ready && per_cpu(taskshared_cap.ready, cpu);
-	cpus_read_unlock();
-	return ready;
+		if (READ_ONCE(per_cpu(taskshared_cap.failed, cpu)))
+			return true;
+	return false;
 }
 
-int taskshared_cap_init(void)
+int __init taskshared_cap_init(void)
 {
 	int ret;
 
@@ -268,7 +271,7 @@ int taskshared_cap_init(void)
 	}
 	taskshared_cap_state = ret;
 
-	if (!taskshared_cap_ready_everywhere()) {
+	if (taskshared_cap_failed()) {
 		taskshared_cap_exit();
 		return -ETIME;
 	}

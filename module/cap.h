@@ -7,7 +7,7 @@
 
 u32 taskshared_cap_ns(void);
 bool taskshared_cap_arm(u64 deadline);
-bool taskshared_cap_ready_everywhere(void);
+bool taskshared_cap_failed(void);
 int taskshared_cap_init(void);
 void taskshared_cap_exit(void);
 

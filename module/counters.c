@@ -3,9 +3,7 @@
 
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
-#include <linux/fs.h>
 #include <linux/kprobes.h>
-#include <linux/kstrtox.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -278,36 +276,24 @@ static int histogram_show(struct seq_file *m, void *unused)
 	return 0;
 }
 
-static int histogram_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, histogram_show, NULL);
-}
+DEFINE_SHOW_ATTRIBUTE(histogram);
 
-/* 0 resets all of them. */
-static ssize_t histogram_write(struct file *file, const char __user *buf, size_t count, loff_t *pos)
+/*
+ * histogram_reset: writing 0 empties all of them. A file of its own, because lockdown
+ * refuses to read a file in debugfs that can be written.
+ */
+static int histogram_reset(void *unused, u64 value)
 {
-	unsigned int cpu, value;
-	int ret;
+	unsigned int cpu;
 
-	ret = kstrtouint_from_user(buf, count, 0, &value);
-	if (ret)
-		return ret;
 	if (value)
 		return -EINVAL;
 	for_each_possible_cpu(cpu)
 		taskshared_histogram_reset(per_cpu_ptr(&taskshared_lengths, cpu));
 	taskshared_pools_histogram_reset();
-	return count;
+	return 0;
 }
-
-static const struct file_operations histogram_fops = {
-	.owner = THIS_MODULE,
-	.open = histogram_open,
-	.read = seq_read,
-	.write = histogram_write,
-	.llseek = seq_lseek,
-	.release = single_release,
-};
+DEFINE_DEBUGFS_ATTRIBUTE(histogram_reset_fops, NULL, histogram_reset, "%llu\n");
 
 /* debugfs is for people: that it may be absent or locked down is no error. */
 void taskshared_counters_init(void)
@@ -320,7 +306,9 @@ void taskshared_counters_init(void)
 	taskshared_debugfs = debugfs_create_dir("taskshared", NULL);
 	debugfs_create_file("totals", 0400, taskshared_debugfs, NULL, &totals_fops);
 	debugfs_create_file("threads", 0400, taskshared_debugfs, NULL, &threads_fops);
-	debugfs_create_file("histogram", 0600, taskshared_debugfs, NULL, &histogram_fops);
+	debugfs_create_file("histogram", 0400, taskshared_debugfs, NULL, &histogram_fops);
+	debugfs_create_file_unsafe("histogram_reset", 0200, taskshared_debugfs, NULL,
+				   &histogram_reset_fops);
 	debugfs_create_file("state", 0400, taskshared_debugfs, NULL, &state_fops);
 }
 

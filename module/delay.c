@@ -15,6 +15,7 @@
 
 #include <linux/entry-common.h>
 #include <linux/errno.h>
+#include <linux/init.h>
 #include <linux/irqflags.h>
 #include <linux/kprobes.h>
 #include <linux/printk.h>
@@ -49,8 +50,8 @@ static bool taskshared_other_exit_work(const struct taskshared_thread *thread)
 }
 NOKPROBE_SYMBOL(taskshared_other_exit_work);
 
-/* Address of fair_sched_class, to compare with. Constant once the module is loaded. */
-static const void *taskshared_fair_class;
+/* Address of fair_sched_class, to compare with. */
+static const void *taskshared_fair_class __ro_after_init;
 
 /*
  * By class, not by policy: a thread that is boosted to real time is of that class
@@ -59,7 +60,7 @@ static const void *taskshared_fair_class;
  */
 static bool taskshared_fair(void)
 {
-	return current->sched_class == taskshared_fair_class;
+	return READ_ONCE(current->sched_class) == taskshared_fair_class;
 }
 NOKPROBE_SYMBOL(taskshared_fair);
 
@@ -72,7 +73,7 @@ static enum taskshared_counter taskshared_delay_begin(struct taskshared_thread *
 	enum taskshared_counter refusal;
 
 	taskshared_clear_resched();
-	smp_mb__after_atomic(); /* before the counts are read */
+	smp_mb(); /* before the counts are read, see waiter.c */
 	if (taskshared_waiter_urgent()) {
 		refusal = TASKSHARED_REFUSED_RT;
 		goto undo;
@@ -113,14 +114,19 @@ static enum taskshared_counter taskshared_delay_verdict(struct taskshared_thread
 
 	if (thread->delay.active)
 		return TASKSHARED_DENIED;
-	if (!cap_ns)
+	/* Without ftrace, for one, a yield would not be seen. */
+	if (!cap_ns || taskshared_health_switched_off())
 		return TASKSHARED_REFUSED_OFF;
 	if (thread->delay.owed || taskshared_other_exit_work(thread))
 		return TASKSHARED_REFUSED_WORK;
 	if (!taskshared_fair())
 		return TASKSHARED_REFUSED_CLASS;
-	/* Out of its group's quota: 6.18 and later take it off the queue on this way. */
-	if (!current->se.on_rq)
+	/*
+	 * Out of its group's quota: 6.18 and later take it off the queue on this way. Read
+	 * without the lock of the run queue: another CPU that just now changes the
+	 * thread's priority has taken it off for a moment, too.
+	 */
+	if (!READ_ONCE(current->se.on_rq))
 		return TASKSHARED_REFUSED_WORK;
 	return taskshared_delay_begin(thread, cap_ns);
 }
@@ -245,7 +251,7 @@ bool taskshared_delay_expire(struct taskshared_thread *thread)
 	return true;
 }
 
-int taskshared_delay_init(void)
+int __init taskshared_delay_init(void)
 {
 	taskshared_fair_class = (const void *)taskshared_symbol_addr("fair_sched_class");
 	if (taskshared_fair_class)

@@ -7,7 +7,9 @@
 
 #include <linux/compiler.h>
 #include <linux/cpumask.h>
+#include <linux/init.h>
 #include <linux/kernel.h>
+#include <linux/kprobes.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
@@ -20,16 +22,17 @@
 #include "symbol.h"
 
 /*
- * So many requests in a row are lost on a CPU only if the hook is never called. Where
- * the kernel preempts itself a few are: in a page fault, for instance.
+ * So many requests lost in a row, none decided on between them, mean that the hook is
+ * not called. One that is preempted in the kernel, in a page fault for instance, is
+ * lost too; whoever does nothing else may look like that, so it is a suspicion.
  */
 #define TASKSHARED_LOST_ROW	16
 
 DEFINE_PER_CPU(unsigned int, taskshared_lost);
 
 /* The kernel's own switches; NULL where kallsyms does not know them. */
-static const bool *taskshared_kprobes_disarmed;
-static const int *taskshared_ftrace_enabled;
+static const bool *taskshared_kprobes_disarmed __ro_after_init;
+static const int *taskshared_ftrace_enabled __ro_after_init;
 
 /**
  * taskshared_health_lost() - current leaves the CPU with a request nobody decided on
@@ -44,7 +47,10 @@ void taskshared_health_lost(void)
 		__this_cpu_inc(taskshared_lost);
 }
 
-/* Of TASKSHARED_HEALTH_*: why the hooks would not be called if they were armed. */
+/*
+ * Of TASKSHARED_HEALTH_*: why the hooks, or some of them, are not called though they
+ * are armed. Any context.
+ */
 u32 taskshared_health_switched_off(void)
 {
 	u32 health = 0;
@@ -56,25 +62,35 @@ u32 taskshared_health_switched_off(void)
 		health |= TASKSHARED_HEALTH_FTRACE;
 	return health;
 }
+NOKPROBE_SYMBOL(taskshared_health_switched_off);
+
+/* The hooks are armed anew: what was lost before says nothing. */
+void taskshared_health_restart(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(per_cpu(taskshared_lost, cpu), 0);
+}
 
 static bool taskshared_health_losing(void)
 {
 	unsigned int cpu;
 
-	for_each_possible_cpu(cpu)
+	for_each_online_cpu(cpu)
 		if (READ_ONCE(per_cpu(taskshared_lost, cpu)) >= TASKSHARED_LOST_ROW)
 			return true;
 	return false;
 }
 
-/* TASKSHARED_HEALTH_*. Process context. */
+/* TASKSHARED_HEALTH_*. Any context. */
 u32 taskshared_health(void)
 {
 	u32 health = taskshared_health_switched_off();
 
 	if (taskshared_health_losing())
 		health |= TASKSHARED_HEALTH_LOST;
-	if (!taskshared_cap_ready_everywhere())
+	if (taskshared_cap_failed())
 		health |= TASKSHARED_HEALTH_CAP;
 	return health;
 }
@@ -85,7 +101,7 @@ static const struct {
 } taskshared_health_texts[] = {
 	{ TASKSHARED_HEALTH_KPROBES, "kprobes are switched off (debugfs: kprobes/enabled)" },
 	{ TASKSHARED_HEALTH_FTRACE, "ftrace is switched off (sysctl kernel.ftrace_enabled)" },
-	{ TASKSHARED_HEALTH_LOST, "requests go unseen: something else redirects schedule()" },
+	{ TASKSHARED_HEALTH_LOST, "requests go unseen: something else seems to redirect schedule()" },
 	{ TASKSHARED_HEALTH_CAP, "a CPU has no working timer (see the kernel log)" },
 };
 
@@ -113,7 +129,7 @@ void taskshared_health_show(struct seq_file *m)
 	} while (left);
 }
 
-void taskshared_health_init(void)
+void __init taskshared_health_init(void)
 {
 	taskshared_kprobes_disarmed = (void *)taskshared_symbol_addr("kprobes_all_disarmed");
 	taskshared_ftrace_enabled = (void *)taskshared_symbol_addr("ftrace_enabled");

@@ -15,6 +15,7 @@ struct seq_file;
 DECLARE_PER_CPU(unsigned int, taskshared_lost);
 
 void taskshared_health_lost(void);
+void taskshared_health_restart(void);
 u32 taskshared_health(void);
 u32 taskshared_health_switched_off(void);
 void taskshared_health_show(struct seq_file *m);

@@ -113,6 +113,7 @@ static int taskshared_arm(void)
 	/* They would be registered without an error, and never be called. */
 	if (taskshared_health_switched_off())
 		return -EAGAIN;
+	taskshared_health_restart();
 
 	/* Exit and exec first: a thread that goes live must be able to leave. */
 	ret = taskshared_arm_tracepoints();

@@ -19,16 +19,21 @@
  * If the scheduler found need-resched set, it was not cleared yet, so the counts
  * are read later and tell. If not, the interrupt leads to the next decision, and
  * that ends the delay. The scheduler has no barrier of its own between its two
- * steps, and the two counts are not read at once. For what may slip through, a
- * matter of nanoseconds, the interrupt that starts the cap timer looks again.
+ * steps, and the two counts are not read at once. For what may slip through,
+ * such as the time in which a fair task that is being queued is in one count and not yet
+ * in the other, the interrupt that starts the cap timer looks again; what slips through
+ * that, too, waits for the cap.
  *
  * A task that a BPF scheduler runs is in no count but the first: it is taken for
- * urgent. With core scheduling a task may wait on the sibling until this CPU has
+ * urgent. So is the fair server, by which the deadline class of 6.12 serves fair tasks
+ * that real-time ones have starved. With core scheduling a task may wait on the sibling until this CPU has
  * switched, so in its use every request is refused.
  */
 
+#include <linux/btf.h>
 #include <linux/compiler.h>
 #include <linux/errno.h>
+#include <linux/init.h>
 #include <linux/kprobes.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
@@ -37,13 +42,13 @@
 #include "btf.h"
 #include "waiter.h"
 
-/* Offsets in bytes, constant once the module is loaded. */
+/* Offsets in bytes. */
 static struct {
 	int rq;		/* in struct cfs_rq, the rest in struct rq */
 	int all;
 	int fair;
-	int core;	/* -1: the kernel has no core scheduling */
-	int next_class;	/* -1: the scheduler does not remember it */
+	int core;	/* negative: the kernel has no core scheduling */
+	int next_class;	/* negative: the scheduler does not remember it */
 } taskshared_rq __ro_after_init;
 
 static unsigned int taskshared_rq_read(const void *rq, int offset)
@@ -72,39 +77,71 @@ bool taskshared_waiter_urgent(void)
 	 */
 	if (taskshared_rq.next_class >= 0 &&
 	    READ_ONCE(*(const void *const *)(rq + taskshared_rq.next_class)) !=
-	    current->sched_class)
+	    READ_ONCE(current->sched_class))
 		return true;
 	return taskshared_rq.core >= 0 && taskshared_rq_read(rq, taskshared_rq.core);
 }
 NOKPROBE_SYMBOL(taskshared_waiter_urgent);
 
-static int __init taskshared_rq_find(const char *structure, const char *member)
+static const char *__init taskshared_rq_error(int error)
 {
-	int offset = taskshared_btf_member(structure, member);
+	switch (error) {
+	case -ENODATA:
+		return "no description of types, CONFIG_DEBUG_INFO_BTF";
+	case -EOPNOTSUPP:
+		return "the description of types has a kind that this version does not know";
+	case -ENOTUNIQ:
+		return "it is in more than one place";
+	case -EINVAL:
+		return "its type is another one";
+	default:
+		return "no such member";
+	}
+}
+
+/* Offset of a member of that kind, or an error, which is reported. */
+static int __init taskshared_rq_find(const char *structure, const char *member, u32 kind)
+{
+	int offset = taskshared_btf_member(structure, member, kind);
 
 	if (offset < 0)
 		pr_err("Linux %s: %s.%s not found (%s): real-time tasks that wait could not be seen\n",
-		       utsname()->release, structure, member, offset == -ENODATA ?
-		       "no description of types, CONFIG_DEBUG_INFO_BTF" : "no such member");
+		       utsname()->release, structure, member, taskshared_rq_error(offset));
 	return offset;
+}
+
+/* The same for a member that not every kernel has: no error if it is not there. */
+static int __init taskshared_rq_find_optional(const char *structure, const char *member, u32 kind)
+{
+	int offset = taskshared_btf_member(structure, member, kind);
+
+	return offset == -ENOENT ? offset : taskshared_rq_find(structure, member, kind);
+}
+
+static bool __init taskshared_rq_complete(void)
+{
+	return taskshared_rq.rq >= 0 && taskshared_rq.all >= 0 && taskshared_rq.fair >= 0 &&
+	       (taskshared_rq.core >= 0 || !IS_ENABLED(CONFIG_SCHED_CORE)) &&
+	       (taskshared_rq.next_class >= 0 || taskshared_rq.next_class == -ENOENT);
 }
 
 int __init taskshared_waiter_init(void)
 {
-	int cfs;
+	int cfs = taskshared_rq_find("rq", "cfs", BTF_KIND_STRUCT);
 
 	/* 6.14, and stable releases after it, have the new name. */
-	taskshared_rq.fair = taskshared_btf_member("cfs_rq", "h_nr_queued");
-	if (taskshared_rq.fair < 0)
-		taskshared_rq.fair = taskshared_rq_find("cfs_rq", "h_nr_running");
-	taskshared_rq.rq = taskshared_rq_find("cfs_rq", "rq");
-	taskshared_rq.all = taskshared_rq_find("rq", "nr_running");
-	cfs = taskshared_rq_find("rq", "cfs");
-	if (taskshared_rq.fair < 0 || taskshared_rq.rq < 0 || taskshared_rq.all < 0 || cfs < 0)
+	taskshared_rq.fair = taskshared_rq_find_optional("cfs_rq", "h_nr_queued", BTF_KIND_INT);
+	if (taskshared_rq.fair == -ENOENT)
+		taskshared_rq.fair = taskshared_rq_find("cfs_rq", "h_nr_running", BTF_KIND_INT);
+	taskshared_rq.rq = taskshared_rq_find("cfs_rq", "rq", BTF_KIND_PTR);
+	taskshared_rq.all = taskshared_rq_find("rq", "nr_running", BTF_KIND_INT);
+	taskshared_rq.core = -ENOENT;
+	if (IS_ENABLED(CONFIG_SCHED_CORE))
+		taskshared_rq.core = taskshared_rq_find("rq", "core_enabled", BTF_KIND_INT);
+	taskshared_rq.next_class = taskshared_rq_find_optional("rq", "next_class", BTF_KIND_PTR);
+	if (cfs < 0 || !taskshared_rq_complete())
 		return -ENOENT;
 
 	taskshared_rq.fair += cfs;
-	taskshared_rq.core = taskshared_btf_member("rq", "core_enabled");
-	taskshared_rq.next_class = taskshared_btf_member("rq", "next_class");
 	return 0;
 }

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 
 #include "kselftest_harness.h"
 #include "helpers/taskshared_test.h"
 
-#define HISTOGRAM	"/sys/kernel/debug/taskshared/histogram"
+#define DEBUGFS		"/sys/kernel/debug/taskshared/"
+#define HISTOGRAM	DEBUGFS "histogram"
+#define RESET		DEBUGFS "histogram_reset"
 #define RUN		(200 * TST_MSEC)
 #define ENOUGH		10
 /* The cap less the time by which its timer is set early. */
@@ -64,7 +67,7 @@ FIXTURE_SETUP(histogram)
 	ASSERT_NE(NULL, self->slot);
 	ASSERT_EQ(0, tst_hogs_start(&self->hog, 1, 0));
 	snprintf(self->pid, sizeof(self->pid), "%d", getpid());
-	ASSERT_EQ(0, tst_write_file(HISTOGRAM, "0", 0));
+	ASSERT_EQ(0, tst_write_file(RESET, "0", 0));
 }
 
 FIXTURE_TEARDOWN(histogram)
@@ -126,17 +129,28 @@ TEST_F(histogram, is_reset_by_0_alone)
 
 	request(self, false);
 	check(_metadata, self, &before);
-	EXPECT_EQ(EINVAL, tst_write_file(HISTOGRAM, "1", 0));
-	EXPECT_EQ(EINVAL, tst_write_file(HISTOGRAM, "reset", 0));
-	EXPECT_EQ(EINVAL, tst_write_file(HISTOGRAM, "", 0));
+	EXPECT_EQ(EINVAL, tst_write_file(RESET, "1", 0));
+	EXPECT_EQ(EINVAL, tst_write_file(RESET, "reset", 0));
+	EXPECT_EQ(EINVAL, tst_write_file(RESET, "", 0));
 	check(_metadata, self, &after);
 	EXPECT_EQ(before.delays, after.delays);
 
-	EXPECT_EQ(0, tst_write_file(HISTOGRAM, "0\n", 0));
+	EXPECT_EQ(0, tst_write_file(RESET, "0\n", 0));
 	ASSERT_TRUE(read_lengths("all", &after));
 	EXPECT_EQ(0, after.delays);
 	ASSERT_TRUE(read_lengths(self->pid, &after));
 	EXPECT_EQ(0, after.delays);
+}
+
+/* Under lockdown a file in debugfs that anybody may write is not readable. */
+TEST_F(histogram, is_for_reading_alone)
+{
+	struct stat file;
+
+	ASSERT_EQ(0, stat(HISTOGRAM, &file));
+	EXPECT_EQ(0400, file.st_mode & 07777);
+	ASSERT_EQ(0, stat(RESET, &file));
+	EXPECT_EQ(0200, file.st_mode & 07777);
 }
 
 TEST_HARNESS_MAIN

@@ -184,10 +184,12 @@ struct task_sharedinfo {
  *		kprobes/enabled)
  * FTRACE	ftrace is switched off (sysctl kernel.ftrace_enabled)
  * LOST		many requests in a row went unseen on some CPU: something else that
- *		redirects schedule() is in the way
+ *		redirects schedule() seems to be in the way (or a thread is preempted
+ *		in the kernel again and again); until one is decided on there, or the
+ *		hooks are armed anew
  * CAP		an online CPU has no timer that works; no delays there
  *
- * While KPROBES or FTRACE is set no first slot can be had (EAGAIN).
+ * While KPROBES or FTRACE is set no first slot can be had (EAGAIN), and no delay.
  */
 #define TASKSHARED_HEALTH_KPROBES	(1U << 0)
 #define TASKSHARED_HEALTH_FTRACE	(1U << 1)
@@ -246,8 +248,11 @@ struct taskshared_slot {
  * @ended: delays ended otherwise: the thread blocked, was denied, got a signal,
  *	or lost the CPU
  * @active: delays running now: granted - yielded - expired - ended; 0 or 1
- * @refused_off: requests found while delays were off (delay_us=0)
- * @refused_work: ... while other exit work was pending
+ * @refused_off: requests found while delays were off (delay_us=0, or ftrace or
+ *	kprobes switched off)
+ * @refused_work: ... while other exit work was pending, a signal, or the end of the
+ *	group's quota; or before the pass through the scheduler that a delay which was
+ *	cut short still owes
  * @refused_class: ... while the thread was not of the fair class
  * @refused_rt: ... while a real-time, deadline or stop task may have been waiting
  *	for the CPU (or one of a BPF scheduler, or with core scheduling in use)
