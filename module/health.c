@@ -101,7 +101,8 @@ static const struct {
 } taskshared_health_texts[] = {
 	{ TASKSHARED_HEALTH_KPROBES, "kprobes are switched off (debugfs: kprobes/enabled)" },
 	{ TASKSHARED_HEALTH_FTRACE, "ftrace is switched off (sysctl kernel.ftrace_enabled)" },
-	{ TASKSHARED_HEALTH_LOST, "requests go unseen: something else seems to redirect schedule()" },
+	{ TASKSHARED_HEALTH_LOST,
+	  "requests go unseen: something else seems to redirect schedule()" },
 	{ TASKSHARED_HEALTH_CAP, "a CPU has no working timer (see the kernel log)" },
 };
 

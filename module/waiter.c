@@ -19,15 +19,15 @@
  * If the scheduler found need-resched set, it was not cleared yet, so the counts
  * are read later and tell. If not, the interrupt leads to the next decision, and
  * that ends the delay. The scheduler has no barrier of its own between its two
- * steps, and the two counts are not read at once. For what may slip through,
- * such as the time in which a fair task that is being queued is in one count and not yet
- * in the other, the interrupt that starts the cap timer looks again; what slips through
- * that, too, waits for the cap.
+ * steps, and the two counts are not read at once: while another CPU queues a fair
+ * task, that is in one count and not yet in the other. For what may slip through,
+ * the interrupt that starts the cap timer looks again; what slips through that, too,
+ * waits for the cap.
  *
  * A task that a BPF scheduler runs is in no count but the first: it is taken for
- * urgent. So is the fair server, by which the deadline class of 6.12 serves fair tasks
- * that real-time ones have starved. With core scheduling a task may wait on the sibling until this CPU has
- * switched, so in its use every request is refused.
+ * urgent. So is the fair server, by which the deadline class of 6.12 serves fair
+ * tasks that real-time ones have starved. With core scheduling a task may wait on
+ * the sibling until this CPU has switched, so in its use every request is refused.
  */
 
 #include <linux/btf.h>
