@@ -38,6 +38,9 @@ static const struct {
 		  "cgroup" },
 	{ ENOSPC, "this process has all the slots it may have: fewer threads "
 		  "at a time, or taskshared_detach() in those that need none" },
+	{ EDQUOT, "all processes of this user together have all the slots they "
+		  "may have: see "
+		  "/sys/module/taskshared/parameters/max_slots" },
 	{ EMFILE, "the process has too many open files: see `ulimit -n`" },
 	{ ENFILE, "the system has too many open files" },
 	{ EPROTO, TASKSHARED_DEVICE

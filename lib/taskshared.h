@@ -262,6 +262,7 @@ static inline void taskshared_end(void)
  * * -EBUSY: the kernel's hooks are held by something else
  * * -ENOMEM: no memory, or the locked-memory limit is reached
  * * -ENOSPC: the process has all the slots it may have
+ * * -EDQUOT: the processes of this user have all the slots they may have
  * * -EMFILE, -ENFILE: too many open files
  * * -EPROTO: the module is older than this library, or no taskshared at all
  * * -EPROTONOSUPPORT: the module is newer than this library

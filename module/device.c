@@ -216,8 +216,8 @@ static const struct file_operations taskshared_fops = {
 };
 
 /*
- * Open to everybody: the memory a user can take is bounded by RLIMIT_MEMLOCK, the
- * time by the cap. But while anybody has a slot, schedule() cannot be livepatched.
+ * Open to everybody: the memory a user can take is bounded by RLIMIT_MEMLOCK and
+ * max_slots, the time by the cap. But while anybody has a slot, schedule() cannot be livepatched.
  * Restrict it by udev.
  */
 static struct miscdevice taskshared_misc = {

@@ -8,8 +8,6 @@
  */
 
 #include <linux/bitmap.h>
-#include <linux/capability.h>
-#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/gfp.h>
 #include <linux/hashtable.h>
@@ -19,8 +17,6 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched/mm.h>
-#include <linux/sched/signal.h>
-#include <linux/sched/user.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -30,6 +26,7 @@
 #include "histogram.h"
 #include "pool.h"
 #include "slot.h"
+#include "user.h"
 
 /**
  * struct taskshared_page - a page of slots
@@ -53,7 +50,7 @@ struct taskshared_page {
  * @ref: one per open file, one per slot
  * @mm: the process; a reference to the structure (mmgrab) keeps its address
  *	from being used again while the pool lives
- * @user: who pays for the pages
+ * @user: who pays
  * @tgid: the process that opened first, for people to read
  * @histogram: how long delays of its threads were
  * @lock: inner to taskshared_pools_lock and mmap_lock
@@ -68,7 +65,7 @@ struct taskshared_pool {
 	struct hlist_node node;
 	struct kref ref;
 	struct mm_struct *mm;
-	struct user_struct *user;
+	struct taskshared_user *user;
 	pid_t tgid;
 	struct taskshared_histogram histogram;
 
@@ -84,27 +81,11 @@ struct taskshared_pool {
 static DEFINE_HASHTABLE(taskshared_pools, 8);
 static DEFINE_MUTEX(taskshared_pools_lock);
 
-/* Pinned pages are charged as io_uring and perf do it: to the user, not the mm. */
-static int taskshared_charge(struct user_struct *user)
-{
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-
-	if (atomic_long_inc_return(&user->locked_vm) <= limit || capable(CAP_IPC_LOCK))
-		return 0;
-	atomic_long_dec(&user->locked_vm);
-	return -ENOMEM;
-}
-
-static void taskshared_uncharge(struct user_struct *user)
-{
-	atomic_long_dec(&user->locked_vm);
-}
-
 static void taskshared_page_free(struct taskshared_pool *pool, struct taskshared_page *page)
 {
 	free_page((unsigned long)page->slots);
 	kfree(page);
-	taskshared_uncharge(pool->user);
+	taskshared_user_uncharge_page(pool->user);
 }
 
 /* No lock held: this may have to wait for memory, and others must not for us. */
@@ -112,7 +93,7 @@ static struct taskshared_page *taskshared_page_alloc(struct taskshared_pool *poo
 {
 	struct taskshared_page *page;
 
-	if (taskshared_charge(pool->user))
+	if (taskshared_user_charge_page(pool->user))
 		return NULL;
 	page = kzalloc(sizeof(*page), GFP_KERNEL_ACCOUNT);
 	if (!page)
@@ -124,7 +105,7 @@ static struct taskshared_page *taskshared_page_alloc(struct taskshared_pool *poo
 free:
 	kfree(page);
 uncharge:
-	taskshared_uncharge(pool->user);
+	taskshared_user_uncharge_page(pool->user);
 	return NULL;
 }
 
@@ -187,7 +168,7 @@ static int taskshared_pool_lock_with_room(struct taskshared_pool *pool)
  * @thread: gets info and index
  *
  * Context: process context, perhaps under mmap_lock.
- * Return: 0, -ENOMEM, or -ENOSPC.
+ * Return: 0, -ENOMEM, -ENOSPC, or -EDQUOT.
  */
 int taskshared_pool_take(struct taskshared_pool *pool, struct taskshared_thread *thread)
 {
@@ -195,9 +176,14 @@ int taskshared_pool_take(struct taskshared_pool *pool, struct taskshared_thread 
 	unsigned int bit;
 	int ret;
 
-	ret = taskshared_pool_lock_with_room(pool);
+	ret = taskshared_user_charge_slot(pool->user);
 	if (ret)
 		return ret;
+	ret = taskshared_pool_lock_with_room(pool);
+	if (ret) {
+		taskshared_user_uncharge_slot(pool->user);
+		return ret;
+	}
 	page = list_first_entry(&pool->roomy, struct taskshared_page, roomy);
 	bit = find_first_zero_bit(page->used, TASKSHARED_SLOTS_PER_PAGE);
 	__set_bit(bit, page->used);
@@ -239,6 +225,7 @@ void taskshared_pool_give(struct taskshared_pool *pool, struct taskshared_thread
 	if (!pool->files && bitmap_empty(page->used, TASKSHARED_SLOTS_PER_PAGE))
 		taskshared_page_del(pool, page);
 	mutex_unlock(&pool->lock);
+	taskshared_user_uncharge_slot(pool->user);
 }
 
 /**
@@ -303,10 +290,14 @@ static struct taskshared_pool *taskshared_pool_alloc(void)
 	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
 	if (!pool)
 		return NULL;
+	pool->user = taskshared_user_get();
+	if (!pool->user) {
+		kfree(pool);
+		return NULL;
+	}
 	kref_init(&pool->ref);
 	mmgrab(current->mm);
 	pool->mm = current->mm;
-	pool->user = get_uid(current_user());
 	pool->tgid = task_tgid_nr(current);
 	mutex_init(&pool->lock);
 	xa_init_flags(&pool->pages, XA_FLAGS_ALLOC);
@@ -318,7 +309,7 @@ static struct taskshared_pool *taskshared_pool_alloc(void)
 
 static void taskshared_pool_free(struct taskshared_pool *pool)
 {
-	free_uid(pool->user);
+	taskshared_user_put(pool->user);
 	mmdrop(pool->mm);
 	kfree(pool);
 	/* Module exit waits until the caller, too, is out of the module's text. */

@@ -18,18 +18,14 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <linux/capability.h>
 
 #include "kselftest_harness.h"
 #include "helpers/taskshared_test.h"
 
 #define SLOTS_PER_PAGE	32
-#define NOBODY		65534
 #define IOC(nr, size)	_IOC(_IOC_READ | _IOC_WRITE, TASKSHARED_IOC_MAGIC, nr, size)
 
 /* The calls with a structure, by number. */
@@ -522,32 +518,13 @@ TEST_F(errnos, esrch_and_enoent)
 
 /* ENOMEM: RLIMIT_MEMLOCK */
 
-/*
- * A user without privileges, but for the one to reach the device wherever it is.
- */
-static int become_nobody(rlim_t limit)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = {
-		{ .effective = 1 << CAP_DAC_OVERRIDE, .permitted = 1 << CAP_DAC_OVERRIDE },
-	};
-	struct rlimit memlock = { limit, limit };
-
-	if (setrlimit(RLIMIT_MEMLOCK, &memlock) || prctl(PR_SET_KEEPCAPS, 1))
-		return -1;
-	if (setgid(NOBODY) || setuid(NOBODY) || syscall(SYS_capset, &header, data))
-		return -1;
-	/* So that its own files in /proc stay its own. */
-	return prctl(PR_SET_DUMPABLE, 1);
-}
-
 static int limit_of_nothing(void *arg)
 {
 	struct taskshared_counters counters;
 	int fd;
 
 	(void)arg;
-	if (become_nobody(0))
+	if (tst_become_user(TST_NOBODY, 0))
 		return 1;
 	fd = tst_open();
 	if (fd < 0)
@@ -585,7 +562,7 @@ static int limit_of_one_page(void *arg)
 	void *page;
 
 	(void)arg;
-	if (become_nobody(tst_page_size()))
+	if (tst_become_user(TST_NOBODY, tst_page_size()))
 		return 1;
 	/* Once more after everything was given back: so was the charge. */
 	for (round = 0; round < 3; round++) {
@@ -614,7 +591,7 @@ static int limit_of_the_user(void *arg)
 	pid_t child;
 	char byte;
 
-	if (become_nobody(tst_page_size()))
+	if (tst_become_user(TST_NOBODY, tst_page_size()))
 		return 1;
 	child = fork();
 	if (!child) {

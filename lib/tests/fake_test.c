@@ -511,11 +511,12 @@ static void fork_while_others_attach(void)
 
 static void words_for_every_error(void)
 {
-	static const int errors[] = { ENOENT, ENODEV,	       ENXIO,	 EACCES,
-				      EPERM,  EBUSY,	       ENOMEM,	 ENOSPC,
-				      EMFILE, ENFILE,	       EPROTO,	 ENOTTY,
-				      EINVAL, EFAULT,	       ESRCH,	 EAGAIN,
-				      E2BIG,  EPROTONOSUPPORT, ECANCELED };
+	static const int errors[] = {
+		ENOENT, ENODEV, ENXIO,		 EACCES,    EPERM,
+		EBUSY,	ENOMEM, ENOSPC,		 EMFILE,    ENFILE,
+		EPROTO, ENOTTY, EINVAL,		 EFAULT,    ESRCH,
+		EAGAIN, E2BIG,	EPROTONOSUPPORT, ECANCELED, EDQUOT
+	};
 	const char *unknown = taskshared_strerror(9999);
 	size_t i;
 

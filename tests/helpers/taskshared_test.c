@@ -12,11 +12,14 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include <linux/capability.h>
 
 #include "taskshared_test.h"
 
@@ -444,8 +447,10 @@ static void *member(void *arg)
 	struct tst_crew *crew = self->crew;
 
 	self->tid = gettid();
+	self->took = tst_now();
 	self->offset = tst_slot_offset(crew->fd);
 	self->error = self->offset < 0 ? errno : 0;
+	self->took = tst_now() - self->took;
 	pthread_barrier_wait(&crew->ready);
 	if (crew->work)
 		crew->work(self);
@@ -500,6 +505,22 @@ int tst_wait_child(pid_t child)
 		if (errno != EINTR)
 			return -1;
 	return WIFSIGNALED(status) ? 256 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int tst_become_user(uid_t uid, rlim_t memlock)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = {
+		{ .effective = 1 << CAP_DAC_OVERRIDE, .permitted = 1 << CAP_DAC_OVERRIDE },
+	};
+	struct rlimit limit = { memlock, memlock };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) || prctl(PR_SET_KEEPCAPS, 1))
+		return -1;
+	if (setgid(uid) || setuid(uid) || syscall(SYS_capset, &header, data))
+		return -1;
+	/* So that its own files in /proc stay its own. */
+	return prctl(PR_SET_DUMPABLE, 1);
 }
 
 int tst_in_child(int (*check)(void *arg), void *arg)

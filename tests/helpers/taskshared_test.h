@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -150,6 +151,7 @@ struct tst_crew;
  * @tid: its id
  * @error: errno, if it got no slot
  * @offset: of its slot in the window
+ * @took: how long it took to get it, in ns
  */
 struct tst_member {
 	struct tst_crew *crew;
@@ -157,6 +159,7 @@ struct tst_member {
 	pid_t tid;
 	int error;
 	long long offset;
+	uint64_t took;
 };
 
 /**
@@ -184,6 +187,12 @@ void tst_crew_stop(struct tst_crew *crew);
 /* Runs @check in a forked child: its exit code, or 256 + signal, or -1. */
 int tst_in_child(int (*check)(void *arg), void *arg);
 int tst_wait_child(pid_t child);
+/*
+ * From here on the calling process is another user's, without privileges but for the one
+ * to reach the device wherever it is. @memlock: its RLIMIT_MEMLOCK.
+ */
+int tst_become_user(uid_t uid, rlim_t memlock);
+#define TST_NOBODY	65534
 
 /* Random numbers, one state for each thread. */
 static inline uint64_t tst_random(uint64_t *state)

@@ -93,6 +93,7 @@
  *	EPERM	PROT_EXEC, or the file was opened by another process
  *	ENOMEM	no memory, or RLIMIT_MEMLOCK is reached
  *	ENOSPC	the pool has all the pages it may have
+ *	EDQUOT	the user's processes have all the slots they may have (max_slots)
  *
  * A slot that mmap gave is live, and its tid field readable, when mmap returns.
  * Should the kernel refuse to arm the hooks in that moment (it says so in the
@@ -293,6 +294,7 @@ struct taskshared_counters {
  * Get or create the calling thread's slot.
  *	ENOMEM	no memory, or RLIMIT_MEMLOCK is reached
  *	ENOSPC	the pool has all the pages it may have
+ *	EDQUOT	the user's processes have all the slots they may have (max_slots)
  *	EBUSY	the hooks could not be armed: something else holds them (livepatch)
  *	EAGAIN	the hooks are switched off: see health in struct taskshared_info
  *	EINTR	the thread was killed
