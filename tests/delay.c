@@ -20,291 +20,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "kselftest_harness.h"
-#include "helpers/taskshared_test.h"
-
-#define CAP		(50 * TST_USEC)
-/* From the cap to the moment the thread is off the CPU: the timer's interrupt. */
-#define TOLERANCE	(2 * TST_USEC)
-/*
- * The cap binds in user mode. What the kernel's own interrupts and softirqs take
- * when the cap is reached inside of one comes on top; about one delay in 500 meets
- * the tick that way.
- */
-#define INTERRUPTED	(20 * TST_USEC)
-/* Time slices are 3 to 4 ms: some 50 of them. */
-#define RUN		(400 * TST_MSEC)
-#define ENOUGH		20
-
-FIXTURE(delay) {
-	int fd;
-	struct task_sharedinfo *slot;
-	struct tst_hog hogs[2];
-	unsigned int nr_hogs;
-	struct taskshared_counters before;
-};
-
-static void start_hogs(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self,
-		       unsigned int count)
-{
-	ASSERT_EQ(0, tst_hogs_start(self->hogs, count, 0));
-	self->nr_hogs = count;
-}
-
-static uint64_t hog_progress(FIXTURE_DATA(delay) *self)
-{
-	return self->hogs[0].progress + self->hogs[1].progress;
-}
-
-/* A new slot, and with it counters that begin at zero. */
-static void fresh_slot(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self)
-{
-	if (self->slot)
-		ASSERT_EQ(0, ioctl(self->fd, TASKSHARED_IOC_RELEASE, 0));
-	self->slot = tst_slot(self->fd);
-	ASSERT_NE(NULL, self->slot);
-	ASSERT_EQ(0, tst_totals(&self->before));
-}
-
-FIXTURE_SETUP(delay)
-{
-	ASSERT_EQ(0, tst_pin(0));
-	self->fd = tst_open();
-	ASSERT_LE(0, self->fd)
-		TH_LOG("%s: %s", TASKSHARED_DEVICE, strerror(errno));
-	EXPECT_EQ(0, tst_write_delay_us("50"));
-	EXPECT_TRUE(tst_wait_until(tst_state("slots") == 0, 5000));
-	fresh_slot(_metadata, self);
-}
-
-FIXTURE_TEARDOWN(delay)
-{
-	if (self->slot)
-		self->slot->sched_delay = 0;
-	tst_hogs_stop(self->hogs, self->nr_hogs);
-	close(self->fd);
-	tst_write_delay_us("50");
-}
-
-/*
- * No more requests, no running delay; then the counters, which must add up and be
- * what the totals have grown by.
- */
-static struct taskshared_counters settle(struct __test_metadata *_metadata,
-					 FIXTURE_DATA(delay) *self, const char *name)
-{
-	struct taskshared_counters mine, totals;
-	const char *message;
-
-	self->slot->sched_delay = 0;
-	ioctl(self->fd, TASKSHARED_IOC_YIELD, 0);
-	EXPECT_EQ(0, tst_counters(self->fd, 0, &mine));
-	EXPECT_EQ(0, tst_totals(&totals));
-	tst_print_counters(name, &mine);
-	EXPECT_TRUE(tst_adds_up(&mine, &message))
-		TH_LOG("%s", message);
-	EXPECT_TRUE(tst_adds_up(&totals, &message))
-		TH_LOG("totals: %s", message);
-	EXPECT_EQ(0, mine.active);
-	EXPECT_EQ(0, mine.refused_cap);
-
-	totals = tst_difference(&totals, &self->before);
-	EXPECT_TRUE(tst_same(&mine, &totals, &message))
-		TH_LOG("thread and totals: %s", message);
-	return mine;
-}
-
-/**
- * struct seen - what a thread sees of its delays
- * @grants: how often the word began to read GRANTED
- * @longest: longest time for which it did, as user mode sees it
- * @late: delays that were longer than the cap allows, by the counters
- * @zeros: how often it read 0 then
- * @stale: ... and how often it still read GRANTED after another thread had run
- * @others: ... and how often it read something else
- */
-struct seen {
-	unsigned int grants;
-	uint64_t longest;
-	unsigned int late;
-	unsigned int zeros;
-	unsigned int stale;
-	unsigned int others;
-};
-
-/*
- * Watches the word, without touching it, from the moment it reads GRANTED on until
- * it does not.
- */
-static void watch_delay(FIXTURE_DATA(delay) *self, struct seen *seen)
-{
-	uint64_t first = tst_now(), last = first, now, progress = hog_progress(self), after;
-	unsigned int word;
-
-	seen->grants++;
-	while (1) {
-		now = tst_now();
-		after = hog_progress(self);
-		word = self->slot->sched_delay;
-		if (word != TASK_PREEMPT_DELAY_GRANTED)
-			break;
-		/* At @now, and so at its reading, the delay was still running. */
-		if (after != progress) {
-			seen->stale++;
-			break;
-		}
-		last = now;
-	}
-	if (word == 0)
-		seen->zeros++;
-	else if (word != TASK_PREEMPT_DELAY_GRANTED)
-		seen->others++;
-	if (last - first > seen->longest)
-		seen->longest = last - first;
-}
-
-/* Always requests, never yields. */
-static struct seen never_yield(FIXTURE_DATA(delay) *self, uint64_t duration, uint64_t cap)
-{
-	struct taskshared_counters before, after;
-	uint64_t end = tst_now() + duration;
-	struct seen seen = { 0 };
-
-	tst_counters(self->fd, 0, &before);
-	while (tst_now() < end) {
-		if (tst_look(self->slot) != TASK_PREEMPT_DELAY_GRANTED)
-			continue;
-		watch_delay(self, &seen);
-		/* What has ended since the last look: as a rule this one delay. */
-		tst_counters(self->fd, 0, &after);
-		if (after.delay_ns - before.delay_ns >
-		    (after.expired + after.ended - before.expired - before.ended) *
-		    (cap + TOLERANCE))
-			seen.late++;
-		before = after;
-	}
-	return seen;
-}
-
-static void check_never_yield(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self,
-			      const char *name, uint64_t cap)
-{
-	struct taskshared_counters counters;
-	struct seen seen;
-
-	seen = never_yield(self, RUN, cap);
-	counters = settle(_metadata, self, name);
-	printf("# %s: longest seen from user space %llu ns, by the counters %llu ns, %u of %u late\n",
-	       name, (unsigned long long)seen.longest, (unsigned long long)counters.delay_max_ns,
-	       seen.late, seen.grants);
-
-	EXPECT_LE(ENOUGH, counters.granted);
-	EXPECT_LE(ENOUGH, seen.grants);
-	/* In user mode never past the cap; with all interrupts, all but a few. */
-	EXPECT_LE(seen.longest, cap + TOLERANCE);
-	EXPECT_LE(seen.late * 50, seen.grants);
-	EXPECT_LE(counters.delay_max_ns, cap + (seen.late ? INTERRUPTED : TOLERANCE));
-	/* It gets what it was promised, too, but for what the timer needs. */
-	EXPECT_GE(counters.delay_ns, counters.expired * (cap - TOLERANCE));
-	EXPECT_EQ(0, counters.yielded);
-	EXPECT_EQ(0, counters.denied);
-	/* Every one expires, but for what else may want the CPU just then. */
-	EXPECT_LE(counters.ended * 10, counters.granted);
-	EXPECT_LE(counters.overrun_ns, counters.expired * TOLERANCE);
-	/* Once it is over the word tells so. */
-	EXPECT_EQ(seen.grants, seen.zeros);
-	EXPECT_EQ(0, seen.stale);
-	EXPECT_EQ(0, seen.others);
-}
-
-TEST_F(delay, expires_at_the_cap_beside_one_hog)
-{
-	start_hogs(_metadata, self, 1);
-	check_never_yield(_metadata, self, "one hog", CAP);
-}
-
-TEST_F(delay, expires_at_the_cap_beside_two_hogs)
-{
-	start_hogs(_metadata, self, 2);
-	check_never_yield(_metadata, self, "two hogs", CAP);
-}
-
-TEST_F(delay, delay_us_sets_the_cap)
-{
-	static const struct {
-		const char *text;
-		uint64_t cap;
-	} caps[] = {
-		{ "20", 20 * TST_USEC }, { "10", 10 * TST_USEC },
-		{ "5", 5 * TST_USEC }, { "50", 50 * TST_USEC },
-	};
-	struct taskshared_info info;
-	unsigned int i;
-
-	start_hogs(_metadata, self, 1);
-	for (i = 0; i < ARRAY_SIZE(caps); i++) {
-		ASSERT_EQ(0, tst_write_delay_us(caps[i].text));
-		memset(&info, 0, sizeof(info));
-		ASSERT_EQ(0, ioctl(self->fd, TASKSHARED_IOC_INFO, &info));
-		EXPECT_EQ(caps[i].cap, info.cap_ns);
-		fresh_slot(_metadata, self);
-		check_never_yield(_metadata, self, caps[i].text, caps[i].cap);
-	}
-}
-
-/* Runs until a delay begins. */
-static void wait_for_delay(FIXTURE_DATA(delay) *self)
-{
-	while (tst_look(self->slot) != TASK_PREEMPT_DELAY_GRANTED)
-		;
-}
-
-/* Delays that are running keep the cap they began with, the next ones have the new one. */
-TEST_F(delay, delay_us_counts_for_the_next_delay)
-{
-	struct taskshared_counters counters;
-	unsigned int i;
-
-	start_hogs(_metadata, self, 1);
-	for (i = 0; i < ENOUGH; i++) {
-		struct seen before = { 0 }, after = { 0 };
-
-		ASSERT_EQ(0, tst_write_delay_us("50"));
-		wait_for_delay(self);
-		ASSERT_EQ(0, tst_write_delay_us("5"));
-		if (self->slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED)
-			watch_delay(self, &before);
-		wait_for_delay(self);
-		watch_delay(self, &after);
-		EXPECT_LE(after.longest, 5 * TST_USEC + TOLERANCE);
-	}
-	counters = settle(_metadata, self, "cap changed inside delays");
-	/* One in two had 50 us, but for the one that something else may have ended. */
-	EXPECT_GE(counters.delay_ns, (ENOUGH - 2) * (CAP - TOLERANCE));
-	ASSERT_EQ(0, tst_write_delay_us("50"));
-}
-
-TEST_F(delay, delay_us_0_stops_all)
-{
-	struct taskshared_counters counters;
-	struct seen seen;
-
-	start_hogs(_metadata, self, 1);
-	ASSERT_EQ(0, tst_write_delay_us("0"));
-	seen = never_yield(self, RUN, CAP);
-	/* The request stays for later. */
-	EXPECT_EQ(TASK_PREEMPT_DELAY_REQ, self->slot->sched_delay);
-	counters = settle(_metadata, self, "off");
-	EXPECT_EQ(0, seen.grants);
-	EXPECT_EQ(0, counters.granted);
-	EXPECT_LE(ENOUGH, counters.refused_off);
-	EXPECT_EQ(counters.requested, counters.refused_off);
-
-	ASSERT_EQ(0, tst_write_delay_us("50"));
-	seen = never_yield(self, RUN, CAP);
-	counters = settle(_metadata, self, "on again");
-	EXPECT_LE(ENOUGH, counters.granted);
-}
+#include "helpers/delay_fixture.h"
 
 /* Requests, and yields as soon as it sees that a delay was granted. */
 static void check_yield(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self,
@@ -919,6 +635,36 @@ TEST_F(delay, real_time_thread_is_not_delayed)
 	EXPECT_LE(ENOUGH, counters.refused_class);
 }
 
+/* What the fair class runs is delayed, beside a hog of the same policy. */
+static void check_policy(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self,
+			 const char *name, int policy)
+{
+	struct sched_param param = { 0 };
+	struct taskshared_counters counters;
+	struct seen seen;
+
+	/* Inherited by the hog. */
+	ASSERT_EQ(0, sched_setscheduler(0, policy, &param));
+	start_hogs(_metadata, self, 1);
+	seen = never_yield(self, RUN, CAP);
+	ASSERT_EQ(0, sched_setscheduler(0, SCHED_OTHER, &param));
+	counters = settle(_metadata, self, name);
+	EXPECT_LE(ENOUGH, seen.grants);
+	EXPECT_LE(ENOUGH, counters.granted);
+	EXPECT_EQ(0, counters.refused_class);
+	EXPECT_LE(seen.longest, CAP + TOLERANCE);
+}
+
+TEST_F(delay, batch_thread_is_delayed)
+{
+	check_policy(_metadata, self, "SCHED_BATCH", SCHED_BATCH);
+}
+
+TEST_F(delay, idle_thread_is_delayed)
+{
+	check_policy(_metadata, self, "SCHED_IDLE", SCHED_IDLE);
+}
+
 /* A real-time thread that wakes beside one that always asks for delays. */
 
 #define PERIODS_MAX	2000
@@ -944,13 +690,6 @@ static void sleep_until(uint64_t when)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void *wake_every_period(void *arg)
 {
 	struct cyclic *cyclic = arg;
@@ -967,14 +706,14 @@ static void *wake_every_period(void *arg)
 		sleep_until(next);
 		cyclic->late[i] = tst_now() - next;
 	}
-	qsort(cyclic->late, cyclic->periods, sizeof(cyclic->late[0]), compare);
+	sort(cyclic->late, cyclic->periods);
 	cyclic->done = true;
 	return NULL;
 }
 
 static uint64_t late_percentile(const struct cyclic *cyclic, int percent)
 {
-	return cyclic->late[(cyclic->periods - 1) * percent / 100];
+	return percentile(cyclic->late, cyclic->periods, percent);
 }
 
 static void print_latency(const struct cyclic *cyclic)
@@ -1081,7 +820,7 @@ static void *wake_by_timer(void *arg)
 		cyclic->late[i] = tst_now() - alarm->due;
 		alarm->due = 0;
 	}
-	qsort(cyclic->late, cyclic->periods, sizeof(cyclic->late[0]), compare);
+	sort(cyclic->late, cyclic->periods);
 	cyclic->done = true;
 	return NULL;
 }
