@@ -17,6 +17,18 @@
 #include "helpers/delay_fixture.h"
 
 /*
+ * Stays in user mode, so long that the tick finds the thread there as a rule: in the
+ * kernel it may be preempted there and then. Not always as long: else who was once
+ * switched away at the end of a system call would be again in every time slice.
+ */
+static void stay_in_user_mode(void)
+{
+	static uint64_t random = 0x656e747279;
+
+	tst_spin(10 * TST_USEC + tst_random(&random) % (20 * TST_USEC));
+}
+
+/*
  * What holds for each. A delay may find its cap reached in the kernel, which shows
  * as overrun; and the scheduler may pick the same thread again, now and then.
  */
@@ -67,7 +79,7 @@ TEST_F(delay, return_from_a_signal_handler)
 		handlers++;
 		by_return += handler_left == TASK_PREEMPT_DELAY_REQ &&
 			     self->slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED;
-		tst_spin(5 * TST_USEC);
+		stay_in_user_mode();
 	}
 	switches = tst_involuntary_switches() - switches;
 	counters = settle(_metadata, self, "handlers");
@@ -173,6 +185,7 @@ static unsigned int touch(FIXTURE_DATA(delay) *self, volatile char *area)
 	for (i = 0; i < PAGES; i++) {
 		inside += tst_look(self->slot) == TASK_PREEMPT_DELAY_GRANTED;
 		area[i * tst_page_size()] = 1;
+		stay_in_user_mode();
 	}
 	return inside;
 }

@@ -363,9 +363,11 @@ long tst_involuntary_switches(void)
 void tst_spin(uint64_t ns)
 {
 	uint64_t end = tst_now() + ns;
+	volatile unsigned int i;
 
 	while (tst_now() < end)
-		;
+		for (i = 0; i < 400; i++)
+			;
 }
 
 void tst_sleep(uint64_t ns)

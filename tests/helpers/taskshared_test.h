@@ -107,7 +107,10 @@ bool tst_late(uint64_t end);
 uint64_t tst_cpu_time(void);
 /* Switches of the calling thread that it did not ask for. */
 long tst_involuntary_switches(void);
-/* Keeps the CPU, in user mode, without the pause instruction. */
+/*
+ * Keeps the CPU, in user mode, without the pause instruction; looks at the clock every
+ * other microsecond, because that may be a system call.
+ */
 void tst_spin(uint64_t ns);
 void tst_sleep(uint64_t ns);
 
