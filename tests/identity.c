@@ -136,7 +136,7 @@ TEST(identity)
 	}
 	tst_crew_stop(&crew);
 	EXPECT_EQ(0, wrong);
-	EXPECT_LE(THREADS * 10, looks);
+	EXPECT_LE(THREADS * 2, looks);
 
 	for (i = 0; i < THREADS; i++) {
 		struct taskshared_counters *mine = &results[i].counters;
