@@ -728,6 +728,7 @@ static void real_time_latency(FIXTURE_DATA(delay) *self, struct cyclic *cyclic)
 {
 	pthread_t thread;
 
+	cyclic->done = false;
 	if (pthread_create(&thread, NULL, wake_every_period, cyclic))
 		abort();
 	while (!cyclic->done)
@@ -748,21 +749,21 @@ static void put_off_statistics(void)
 	tst_sleep(2 * TST_SEC);
 }
 
-#define WORST_TOLERANCE	(5 * TST_USEC)
+/*
+ * One wake-up in thousands finds the kernel busy for some microseconds, with delays or
+ * without, and so makes two runs differ. One that waits for a delay differs by tens of
+ * them, in every run.
+ */
+#define ATTEMPTS	3
 
-static void check_latency(struct __test_metadata *_metadata, const struct cyclic *on,
-			  const struct cyclic *off)
+static bool as_without(const struct cyclic *on, const struct cyclic *off)
 {
-	/*
-	 * On PREEMPT_RT the timer wakes a thread that wakes this one; and of some hundreds
-	 * of wake-ups one in a hundred is nearly the worst.
-	 */
-	uint64_t tolerance = tst_preempt_rt() || on->periods < 1000 ? WORST_TOLERANCE : TOLERANCE;
+	/* On PREEMPT_RT the timer wakes a thread that wakes this one. */
+	uint64_t tolerance = tst_preempt_rt() ? 5 * TST_USEC : TOLERANCE;
 
-	EXPECT_LE(late_percentile(on, 50), late_percentile(off, 50) + TOLERANCE);
-	EXPECT_LE(late_percentile(on, 99), late_percentile(off, 99) + tolerance);
-	/* One in hundreds finds the kernel busy for some microseconds, in either case. */
-	EXPECT_LE(late_percentile(on, 100), late_percentile(off, 100) + WORST_TOLERANCE);
+	return late_percentile(on, 50) <= late_percentile(off, 50) + TOLERANCE &&
+	       late_percentile(on, 99) <= late_percentile(off, 99) + tolerance &&
+	       late_percentile(on, 100) <= late_percentile(off, 100) + tolerance;
 }
 
 TEST_F(delay, real_time_waiter_gets_the_cpu)
@@ -770,18 +771,21 @@ TEST_F(delay, real_time_waiter_gets_the_cpu)
 	static struct cyclic off = { .period = 200 * TST_USEC, .periods = 2000 };
 	static struct cyclic on = { .period = 200 * TST_USEC, .periods = 2000 };
 	struct taskshared_counters counters;
+	unsigned int i = 0;
 
 	put_off_statistics();
 	start_hogs(_metadata, self, 1);
-	ASSERT_EQ(0, tst_write_delay_us("0"));
-	real_time_latency(self, &off);
-	ASSERT_EQ(0, tst_write_delay_us("50"));
-	fresh_slot(_metadata, self);
-	real_time_latency(self, &on);
-	counters = settle(_metadata, self, "beside real time");
-	check_latency(_metadata, &on, &off);
-	/* It was in its way. */
-	EXPECT_LE(on.periods / 4, counters.refused_rt);
+	do {
+		ASSERT_EQ(0, tst_write_delay_us("0"));
+		real_time_latency(self, &off);
+		ASSERT_EQ(0, tst_write_delay_us("50"));
+		fresh_slot(_metadata, self);
+		real_time_latency(self, &on);
+		counters = settle(_metadata, self, "beside real time");
+		/* It was in its way. */
+		EXPECT_LE(on.periods / 4, counters.refused_rt);
+	} while (!as_without(&on, &off) && ++i < ATTEMPTS);
+	EXPECT_TRUE(as_without(&on, &off));
 }
 
 /* The same thread, woken by a timer that the requester sets when a delay has begun. */
@@ -844,6 +848,8 @@ static void alarm_latency(FIXTURE_DATA(delay) *self, struct alarm *alarm, bool d
 	uint64_t next = 0;
 	pthread_t thread;
 
+	alarm->ready = false;
+	alarm->cyclic.done = false;
 	alarm->timer = timerfd_create(CLOCK_MONOTONIC, 0);
 	if (alarm->timer < 0 || pthread_create(&thread, NULL, wake_by_timer, alarm))
 		abort();
@@ -866,18 +872,21 @@ TEST_F(delay, real_time_waiter_ends_a_delay)
 {
 	static struct alarm off = { .cyclic.periods = WAKES }, on = { .cyclic.periods = WAKES };
 	struct taskshared_counters counters;
+	unsigned int i = 0;
 
 	put_off_statistics();
 	start_hogs(_metadata, self, 1);
-	ASSERT_EQ(0, tst_write_delay_us("0"));
-	alarm_latency(self, &off, false);
-	ASSERT_EQ(0, tst_write_delay_us("50"));
-	fresh_slot(_metadata, self);
-	alarm_latency(self, &on, true);
-	counters = settle(_metadata, self, "real time inside delays");
-	check_latency(_metadata, &on.cyclic, &off.cyclic);
-	/* Nearly each of them ended one. */
-	EXPECT_LE(WAKES * 9 / 10, counters.ended);
+	do {
+		ASSERT_EQ(0, tst_write_delay_us("0"));
+		alarm_latency(self, &off, false);
+		ASSERT_EQ(0, tst_write_delay_us("50"));
+		fresh_slot(_metadata, self);
+		alarm_latency(self, &on, true);
+		counters = settle(_metadata, self, "real time inside delays");
+		/* Nearly each of them ended one. */
+		EXPECT_LE(WAKES * 9 / 10, counters.ended);
+	} while (!as_without(&on.cyclic, &off.cyclic) && ++i < ATTEMPTS);
+	EXPECT_TRUE(as_without(&on.cyclic, &off.cyclic));
 }
 
 /*
