@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Signals to a thread that always requests: they are not later for it. For virtual
- * time on one CPU.
+ * Signals to a thread that always requests: they are not later for it, and no delay
+ * begins before one. For virtual time on one CPU.
  */
 
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "helpers/delay_fixture.h"
@@ -53,12 +55,14 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	latency->due += (1 + info->si_overrun) * PERIOD;
 }
 
-static timer_t start_signals(struct __test_metadata *_metadata, uint64_t first)
+/* SIGUSR1 to the calling thread, at @first and every @period from then on. */
+static timer_t start_signals(struct __test_metadata *_metadata, uint64_t first, uint64_t period,
+			     void (*handler)(int signal, siginfo_t *info, void *context))
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
-	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+	struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO };
 	struct itimerspec interval = {
-		.it_interval.tv_nsec = PERIOD,
+		.it_interval = tst_timespec(period),
 		.it_value = tst_timespec(first),
 	};
 	timer_t timer = NULL;
@@ -92,7 +96,7 @@ static void measure(struct __test_metadata *_metadata, FIXTURE_DATA(delay) *self
 
 	latency = into;
 	latency->due = tst_now() + TST_MSEC;
-	timer = start_signals(_metadata, latency->due);
+	timer = start_signals(_metadata, latency->due, PERIOD, on_signal);
 	end = tst_now() + RUN;
 	while (tst_now() < end)
 		tst_look(self->slot);
@@ -129,6 +133,95 @@ TEST_F(delay, signals_are_not_later)
 	EXPECT_LE(ENOUGH, counters.granted);
 	/* A timer that is due that often meets one delay in two. */
 	EXPECT_LE(counters.granted, counters.ended * 4);
+}
+
+/* Another thread wants the CPU at the moment of a signal, or in the next few microseconds. */
+
+#define MEETING		TST_MSEC
+#define MEETINGS	(RUN / MEETING)
+
+/**
+ * struct meeting - signals, and a thread that goes before all others of the fair class
+ * @first: when the first signal comes; one every MEETING from then on
+ * @spread: the thread wakes after the signal by less than that, in ns
+ * @slot: of the thread that gets the signals
+ * @handled: signals
+ * @granted: ... whose handler began in a delay
+ */
+struct meeting {
+	pthread_t thread;
+	volatile uint64_t first;
+	uint64_t spread;
+	struct task_sharedinfo *slot;
+	volatile unsigned int handled;
+	volatile unsigned int granted;
+};
+
+static struct meeting meeting;
+
+static void *wake_after_the_signal(void *arg)
+{
+	struct timespec at;
+	unsigned int i;
+
+	(void)arg;
+	setpriority(PRIO_PROCESS, (id_t)gettid(), -20);
+	prctl(PR_SET_TIMERSLACK, 1);
+	while (!meeting.first)
+		tst_sleep(TST_MSEC);
+	for (i = 0; i < MEETINGS; i++) {
+		at = tst_timespec(meeting.first + i * MEETING + i % 32 * meeting.spread / 32);
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+	}
+	return NULL;
+}
+
+static void on_meeting(int signal, siginfo_t *info, void *context)
+{
+	meeting.granted += meeting.slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED;
+	(void)signal, (void)info, (void)context;
+	meeting.handled++;
+}
+
+static struct taskshared_counters meet(struct __test_metadata *_metadata,
+				       FIXTURE_DATA(delay) *self, const char *name,
+				       uint64_t spread)
+{
+	struct taskshared_counters counters;
+	timer_t timer;
+
+	meeting = (struct meeting){ .spread = spread, .slot = self->slot };
+	EXPECT_EQ(0, pthread_create(&meeting.thread, NULL, wake_after_the_signal, NULL));
+	meeting.first = tst_now() + 10 * TST_MSEC;
+	timer = start_signals(_metadata, meeting.first, MEETING, on_meeting);
+	while (tst_now() < meeting.first + RUN)
+		tst_look(self->slot);
+	timer_delete(timer);
+	pthread_join(meeting.thread, NULL);
+	counters = settle(_metadata, self, name);
+	printf("# %s: %u signals handled, %u of the handlers began in a delay\n", name,
+	       meeting.handled, meeting.granted);
+	EXPECT_LE(MEETINGS * 9 / 10, meeting.handled);
+	return counters;
+}
+
+TEST_F(delay, none_begins_while_a_signal_is_pending)
+{
+	struct taskshared_counters counters;
+
+	counters = meet(_metadata, self, "at once", 0);
+	/* On PREEMPT_RT they come from a real-time thread, beside which there are no delays. */
+	if (tst_preempt_rt())
+		return;
+	EXPECT_LE(MEETINGS / 2, counters.refused_work);
+	EXPECT_LE(counters.granted * 10, counters.refused_work);
+}
+
+TEST_F(delay, none_begins_on_the_way_to_a_handler)
+{
+	meet(_metadata, self, "shortly after", 4 * TST_USEC);
+	/* In one that has just begun a delay may begin. */
+	EXPECT_LE(meeting.granted * 20, meeting.handled);
 }
 
 TEST_HARNESS_MAIN
