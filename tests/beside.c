@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: MIT
 /*
- * Beside others that sit on schedule(), and with what the hooks stand on switched
- * off. Delays may be lost, never more than that, and `health` says so.
+ * Beside others that sit on schedule(), there first or later: delays are granted, or
+ * loading is refused, or delays are lost and `health` says so; which of these is known.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "kselftest_harness.h"
-#include "helpers/taskshared_test.h"
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
 
-#define TRACEFS	"/sys/kernel/tracing/"
-#define ENOUGH	3
-/* Some hundred ticks. */
-#define LIMIT	(4 * TST_SEC)
+#include "helpers/beside_fixture.h"
+
+/* Whether the kernel counts how often a BPF program runs. */
+#define RUN_COUNTS	"/proc/sys/kernel/bpf_stats_enabled"
 
 /* The others */
 
-static int perf_fd = -1;
+static int perf_fd = -1, program_fd = -1, link_fd = -1;
 
 static int tracer(const char *name)
 {
@@ -91,12 +86,65 @@ static int perf_off(void)
 	return 0;
 }
 
+/* Does nothing and returns 0. */
+static int program_on(enum bpf_attach_type where)
+{
+	static const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = where);
+	struct btf *btf = btf__load_vmlinux_btf();
+	int id = btf ? btf__find_by_name_kind(btf, "schedule", BTF_KIND_FUNC) : -1;
+
+	btf__free(btf);
+	if (id < 0)
+		return errno;
+	options.attach_btf_id = (__u32)id;
+	program_fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "beside", "GPL", insns,
+				   ARRAY_SIZE(insns), &options);
+	if (program_fd < 0)
+		return errno;
+	link_fd = bpf_raw_tracepoint_open(NULL, program_fd);
+	if (link_fd < 0)
+		return errno;
+	return tst_write_file(RUN_COUNTS, "1", 0);
+}
+
+static int fentry_on(void)
+{
+	return program_on(BPF_TRACE_FENTRY);
+}
+
+static int fexit_on(void)
+{
+	return program_on(BPF_TRACE_FEXIT);
+}
+
+static int program_off(void)
+{
+	close(link_fd);
+	close(program_fd);
+	program_fd = -1;
+	return tst_write_file(RUN_COUNTS, "0", 0);
+}
+
+static bool program_ran(void)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 size = sizeof(info);
+
+	return !bpf_obj_get_info_by_fd(program_fd, &info, &size) && info.run_cnt;
+}
+
 /* Does the other one, too, see what it wants to? */
 static bool other_sees(void)
 {
 	char text[4096], *line, *rest = text;
 	uint64_t count;
 
+	if (program_fd >= 0)
+		return program_ran();
 	if (perf_fd >= 0)
 		return read(perf_fd, &count, sizeof(count)) == sizeof(count) && count;
 	if (tst_read_file(TRACEFS "trace", text, sizeof(text)) < 0)
@@ -107,229 +155,91 @@ static bool other_sees(void)
 	return false;
 }
 
+enum outcome { GRANTED, REFUSED, LOST, GRANTED_OR_LOST };
+
+/**
+ * struct other - somebody else on schedule()
+ * @first: what comes of it with a kprobe at the entry, if the other is there first
+ * @later: ... and if it comes later; with the hook chosen by default it is always GRANTED
+ */
 static const struct other {
 	const char *name;
 	int (*on)(void);
 	int (*off)(void);
+	enum outcome first, later;
 } others[] = {
-	{ "function tracer", tracer_on, tracer_off },
-	{ "function graph tracer", graph_on, tracer_off },
-	{ "kprobe", kprobe_on, probe_off },
-	{ "kretprobe", kretprobe_on, probe_off },
-	{ "perf", perf_on, perf_off },
+	{ "function tracer", tracer_on, tracer_off, GRANTED, GRANTED },
+	/* Replaces the return address, by which the hook knows who calls, before it or after. */
+	{ "function graph tracer", graph_on, tracer_off, GRANTED, GRANTED_OR_LOST },
+	/* The kernel cannot give a probe the right to redirect later on. */
+	{ "kprobe", kprobe_on, probe_off, REFUSED, GRANTED },
+	/* Replaces the return address. */
+	{ "kretprobe", kretprobe_on, probe_off, REFUSED, LOST },
+	{ "perf", perf_on, perf_off, GRANTED, GRANTED },
+	{ "BPF program at the entry", fentry_on, program_off, GRANTED, GRANTED },
+	{ "BPF program at the exit", fexit_on, program_off, GRANTED, GRANTED },
 };
 
-FIXTURE(beside)
+static enum outcome expected(const struct other *other, bool kprobe, bool first)
 {
-	struct tst_hog hog;
-	int fd;
-	struct task_sharedinfo *slot;
-};
-
-FIXTURE_VARIANT(beside)
-{
-	const char *parameters;
-};
-
-FIXTURE_VARIANT_ADD(beside, auto)
-{
-	.parameters = "",
-};
-
-FIXTURE_VARIANT_ADD(beside, kprobe)
-{
-	.parameters = "hook=kprobe",
-};
-
-FIXTURE_SETUP(beside)
-{
-	ASSERT_EQ(0, tst_pin(0));
-	ASSERT_EQ(0, tst_hogs_start(&self->hog, 1, 0));
-	self->fd = -1;
+	if (!kprobe)
+		return GRANTED;
+	return first ? other->first : other->later;
 }
 
-FIXTURE_TEARDOWN(beside)
+/* The kernel log says why. */
+static void check_refused(struct __test_metadata *_metadata, const struct other *other,
+			  const char *parameters)
 {
-	tst_hogs_stop(&self->hog, 1);
-	tst_unload_soon();
-}
-
-static uint32_t health(FIXTURE_DATA(beside) *self)
-{
-	struct taskshared_info info = { 0 };
-
-	return ioctl(self->fd, TASKSHARED_IOC_INFO, &info) ? ~0U : info.health;
-}
-
-/* 0 or the errno. */
-static int take_slot(FIXTURE_DATA(beside) *self)
-{
-	self->fd = tst_open();
-	if (self->fd < 0 || tst_slot_offset(self->fd) < 0)
-		return errno;
-	self->slot = tst_slot(self->fd);
-	return self->slot ? 0 : errno;
-}
-
-static void leave(struct __test_metadata *_metadata, FIXTURE_DATA(beside) *self)
-{
-	struct taskshared_counters counters;
-	const char *message;
-
-	self->slot->sched_delay = 0;
-	ioctl(self->fd, TASKSHARED_IOC_YIELD);
-	ASSERT_EQ(0, tst_counters(self->fd, 0, &counters));
-	tst_print_counters("counters", &counters);
-	EXPECT_TRUE(tst_adds_up(&counters, &message))
-		TH_LOG("%s", message);
-	EXPECT_EQ(0, ioctl(self->fd, TASKSHARED_IOC_RELEASE));
-	munmap(self->slot, tst_page_size());
-	close(self->fd);
-	self->fd = -1;
-}
-
-/* Requests until some delays were granted, or it is clear that none are. */
-static uint64_t grants(FIXTURE_DATA(beside) *self)
-{
-	struct taskshared_counters counters;
-	uint64_t end = tst_now() + LIMIT, before;
-
-	if (tst_counters(self->fd, 0, &counters))
-		return 0;
-	before = counters.granted;
-	do {
-		uint64_t slice = tst_now() + 20 * TST_MSEC;
-
-		while (!tst_late(slice))
-			if (self->slot->sched_delay != TASK_PREEMPT_DELAY_GRANTED)
-				tst_request(self->slot);
-		if (tst_counters(self->fd, 0, &counters))
-			return 0;
-	} while (counters.granted - before < ENOUGH && !health(self) && tst_now() < end);
-	return counters.granted - before;
+	ASSERT_EQ(0, other->on());
+	EXPECT_EQ(ENOENT, tst_load(parameters));
+	EXPECT_EQ(0, other->off());
 }
 
 static void check_beside(struct __test_metadata *_metadata, FIXTURE_DATA(beside) *self,
-			 const char *parameters, const struct other *other, bool first)
+			 const char *parameters, const struct other *other, bool first,
+			 enum outcome outcome)
 {
 	uint64_t granted;
-	int error;
 
-	printf("# %s, %s\n", other->name, first ? "there first" : "comes later");
 	if (first)
 		ASSERT_EQ(0, other->on());
-	error = tst_load(parameters);
-	if (error) {
-		/* A clear refusal: the kernel log says why. */
-		printf("# refused: %s\n", strerror(error));
-		EXPECT_TRUE(first);
-		EXPECT_TRUE(error == EBUSY || error == ENOENT);
-		EXPECT_EQ(0, other->off());
-		return;
-	}
+	ASSERT_EQ(0, tst_load(parameters));
 	ASSERT_EQ(0, take_slot(self));
 	if (!first)
 		ASSERT_EQ(0, other->on());
 
 	granted = grants(self);
 	printf("# %llu delays, health %#x\n", (unsigned long long)granted, health(self));
-	if (granted < ENOUGH)
-		EXPECT_EQ(TASKSHARED_HEALTH_LOST, health(self));
+	if (outcome == GRANTED_OR_LOST)
+		outcome = granted < ENOUGH ? LOST : GRANTED;
+	EXPECT_EQ(outcome == LOST, granted < ENOUGH);
+	EXPECT_EQ(outcome == LOST ? TASKSHARED_HEALTH_LOST : 0, health(self));
 	EXPECT_TRUE(other_sees());
 	EXPECT_EQ(0, other->off());
 
 	EXPECT_LE(ENOUGH, grants(self) + grants(self));
 	EXPECT_EQ(0, health(self));
 	leave(_metadata, self);
-	EXPECT_TRUE(tst_unload_soon());
+	unload(_metadata, self);
 }
 
-/* Each of them twice, with seconds for those that are blind. */
-TEST_F_TIMEOUT(beside, others_on_schedule, 120)
+TEST_F_TIMEOUT(beside, others_on_schedule, 200)
 {
-	unsigned int i;
+	unsigned int i, first;
 
 	for (i = 0; i < ARRAY_SIZE(others); i++) {
-		check_beside(_metadata, self, variant->parameters, &others[i], true);
-		check_beside(_metadata, self, variant->parameters, &others[i], false);
+		for (first = 0; first <= 1; first++) {
+			enum outcome outcome = expected(&others[i], variant->kprobe, first);
+
+			printf("# %s, %s\n", others[i].name, first ? "there first" : "comes later");
+			if (outcome == REFUSED)
+				check_refused(_metadata, &others[i], variant->parameters);
+			else
+				check_beside(_metadata, self, variant->parameters, &others[i],
+					     first, outcome);
+		}
 	}
-}
-
-/* What the hooks stand on */
-
-static const struct toggle {
-	const char *path;
-	uint32_t health;
-} toggles[] = {
-	{ "/proc/sys/kernel/ftrace_enabled", TASKSHARED_HEALTH_FTRACE },
-	{ "/sys/kernel/debug/kprobes/enabled", TASKSHARED_HEALTH_KPROBES },
-};
-
-/*
- * Whether the hook in use needs it is known once the module is loaded. Newer kernels
- * do not let anybody switch ftrace off.
- */
-static bool needed(struct __test_metadata *_metadata, FIXTURE_DATA(beside) *self,
-		   const struct toggle *toggle)
-{
-	int error = tst_write_file(toggle->path, "0", 0);
-	bool needed;
-
-	if (error == EOPNOTSUPP) {
-		printf("# %s: cannot be switched off\n", toggle->path);
-		return false;
-	}
-	EXPECT_EQ(0, error);
-	self->fd = tst_open();
-	needed = health(self) & toggle->health;
-	EXPECT_EQ(0, tst_write_file(toggle->path, "1", 0));
-	close(self->fd);
-	/* sched_yield() is hooked by ftrace in any case. */
-	EXPECT_TRUE(needed || toggle->health != TASKSHARED_HEALTH_FTRACE);
-	return needed;
-}
-
-static void check_toggle(struct __test_metadata *_metadata, FIXTURE_DATA(beside) *self,
-			 const char *parameters, const struct toggle *toggle)
-{
-	/* Before the first slot. */
-	ASSERT_EQ(0, tst_write_file(toggle->path, "0", 0));
-	EXPECT_EQ(EAGAIN, take_slot(self));
-	EXPECT_EQ(toggle->health, health(self));
-	ASSERT_EQ(0, tst_write_file(toggle->path, "1", 0));
-	close(self->fd);
-	ASSERT_EQ(0, take_slot(self));
-	EXPECT_LE(ENOUGH, grants(self));
-
-	/* While there is one. */
-	ASSERT_EQ(0, tst_write_file(toggle->path, "0", 0));
-	grants(self);
-	EXPECT_EQ(toggle->health, health(self) & toggle->health);
-	ASSERT_EQ(0, tst_write_file(toggle->path, "1", 0));
-	EXPECT_LE(ENOUGH, grants(self) + grants(self));
-	EXPECT_EQ(0, health(self));
-
-	/* Unloading in that state, and loading. */
-	ASSERT_EQ(0, tst_write_file(toggle->path, "0", 0));
-	leave(_metadata, self);
-	EXPECT_TRUE(tst_unload_soon());
-	EXPECT_EQ(EAGAIN, tst_load(parameters));
-	ASSERT_EQ(0, tst_write_file(toggle->path, "1", 0));
-	ASSERT_EQ(0, tst_load(parameters));
-}
-
-TEST_F_TIMEOUT(beside, switched_off, 60)
-{
-	unsigned int i;
-
-	ASSERT_EQ(0, tst_load(variant->parameters));
-	for (i = 0; i < ARRAY_SIZE(toggles); i++) {
-		if (!needed(_metadata, self, &toggles[i]))
-			continue;
-		printf("# %s\n", toggles[i].path);
-		check_toggle(_metadata, self, variant->parameters, &toggles[i]);
-	}
-	EXPECT_TRUE(tst_unload_soon());
 }
 
 TEST_HARNESS_MAIN

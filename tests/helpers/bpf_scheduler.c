@@ -19,6 +19,7 @@
 
 #define OPS	"sched_ext_ops"
 #define VALUE	"bpf_struct_ops_" OPS
+#define NAME	"simplest"
 #define STATE	"/sys/kernel/sched_ext/state"
 
 /* Of the kernel's, and in no header that programs get. */
@@ -64,7 +65,7 @@ static void *make_value(const struct btf *btf, size_t size, bool partial)
 		free(value);
 		return NULL;
 	}
-	strcpy(value + ops + name, "simplest");
+	memcpy(value + ops + name, NAME, sizeof(NAME));
 	if (partial)
 		*(uint64_t *)(value + ops + flags) = SCX_OPS_SWITCH_PARTIAL;
 	return value;
@@ -94,7 +95,7 @@ static int make_map(const struct btf *btf, __u32 size)
 
 	if (!own)
 		return -1;
-	map = bpf_map_create(BPF_MAP_TYPE_STRUCT_OPS, "simplest", sizeof(__u32), size, 1,
+	map = bpf_map_create(BPF_MAP_TYPE_STRUCT_OPS, NAME, sizeof(__u32), size, 1,
 			     &options);
 	btf__free(own);
 	return map < 0 ? -1 : map;
