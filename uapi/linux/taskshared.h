@@ -54,7 +54,9 @@
  *	REQ again while a delay is running	DENIED: it schedules
  *	the cap is reached			it schedules at once, counted as
  *						expired
- *	a signal is delivered in a delay	it schedules before the handler runs
+ *	a signal is delivered in a delay	it schedules before the handler runs;
+ *						a request stays, and may be granted
+ *						in the handler
  *
  * Fair is a thread that the fair class runs, SCHED_BATCH and SCHED_IDLE included,
  * and neither one that inherited a higher priority nor one of a BPF scheduler.
