@@ -41,6 +41,8 @@
  *	pthread_setspecific(), so a thread whose handlers have sections had better
  *	attach before.
  *	A handler must leave as many sections as it enters.
+ *	The kernel takes the request of an interrupted section back: until that
+ *	section ends, neither it nor those in the handler get a delay.
  *
  * longjmp and C++ exceptions
  *	A section that is left without taskshared_end() stays open: the thread

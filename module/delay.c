@@ -35,18 +35,15 @@
 
 /*
  * Is there anything to do before current is in user mode that a delay must not put
- * itself before? A signal handler that has been set up, and comes next, counts.
- * Task work does not: it is the kernel's own (concurrency ids, NUMA balancing, rseq,
- * the last close of a file), done inside the delay, and on some kernels queued by
- * the very tick that asks for the CPU, ten times a second.
+ * itself before? Task work does not count: it is the kernel's own (concurrency ids,
+ * NUMA balancing, rseq, the last close of a file), done inside the delay, and on some
+ * kernels queued by the very tick that asks for the CPU, ten times a second.
  */
-static bool taskshared_other_exit_work(const struct taskshared_thread *thread)
+static bool taskshared_other_exit_work(void)
 {
 	unsigned long harmless = TASKSHARED_TIF_RESCHED | _TIF_NOTIFY_RESUME;
 
-	if (read_thread_flags() & EXIT_TO_USER_MODE_WORK & ~harmless)
-		return true;
-	return instruction_pointer(task_pt_regs(current)) == thread->handler;
+	return read_thread_flags() & EXIT_TO_USER_MODE_WORK & ~harmless;
 }
 NOKPROBE_SYMBOL(taskshared_other_exit_work);
 
@@ -117,7 +114,7 @@ static enum taskshared_counter taskshared_delay_verdict(struct taskshared_thread
 	/* Without ftrace, for one, a yield would not be seen. */
 	if (!cap_ns || taskshared_health_switched_off())
 		return TASKSHARED_REFUSED_OFF;
-	if (thread->delay.owed || taskshared_other_exit_work(thread))
+	if (thread->delay.owed || taskshared_other_exit_work())
 		return TASKSHARED_REFUSED_WORK;
 	if (!taskshared_fair())
 		return TASKSHARED_REFUSED_CLASS;

@@ -6,7 +6,7 @@
  *	  decision, see hook.c.
  *	- sched_yield(): ends a delay, see yield.c.
  *	- the tracepoints of exit and exec: the thread leaves its slot.
- *	- the tracepoint of signal delivery: a delay ends.
+ *	- the tracepoint of signal delivery: a delay ends, and a request is taken back.
  */
 
 #include <linux/module.h>
@@ -48,11 +48,11 @@ static void taskshared_exec_probe(void *data, struct task_struct *task, pid_t ol
 	taskshared_slot_leave(TWA_RESUME);
 }
 
-/* A handler is about to run, or the process to die: not on granted time. */
+/* A handler may be about to run, or the process to die: not on granted time. */
 static void taskshared_signal_probe(void *data, int sig, struct kernel_siginfo *info,
 				    struct k_sigaction *action)
 {
-	taskshared_slot_signal((unsigned long)action->sa.sa_handler);
+	taskshared_slot_signal();
 }
 
 static struct {

@@ -19,7 +19,6 @@ struct taskshared_pool;
  * @notifier: on the thread's list from going live to release
  * @info: the slot, through the kernel's own address
  * @delay: see there
- * @handler: of the newest signal delivered; a number to compare with
  * @tally: the thread's counters
  * @pool: the pool of the slot; a reference is held
  * @index: the slot's number in the pool
@@ -31,7 +30,6 @@ struct taskshared_thread {
 	struct preempt_notifier notifier;
 	struct task_sharedinfo *info;
 	struct taskshared_delay delay;
-	unsigned long handler;
 	struct taskshared_tally tally;
 
 	struct taskshared_pool *pool;
@@ -53,7 +51,7 @@ struct taskshared_thread *taskshared_slot_get(struct taskshared_pool *pool);
 struct taskshared_thread *taskshared_slot_get_deferred(struct taskshared_pool *pool);
 int taskshared_slot_release(void);
 int taskshared_slot_cut(enum taskshared_counter cause);
-void taskshared_slot_signal(unsigned long handler);
+void taskshared_slot_signal(void);
 void taskshared_slot_leave(enum task_work_notify_mode mode);
 
 #endif /* _TASKSHARED_SLOT_H */

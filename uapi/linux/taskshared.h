@@ -54,9 +54,10 @@
  *	REQ again while a delay is running	DENIED: it schedules
  *	the cap is reached			it schedules at once, counted as
  *						expired
- *	a signal is delivered in a delay	it schedules before the handler runs;
- *						a request stays, and may be granted
- *						in the handler
+ *	a signal is delivered in a delay	it schedules before the handler runs
+ *	a signal is delivered to a thread	the request is taken back: sched_delay
+ *	  that has requested			reads 0, and a handler gets no delay
+ *						but for a request of its own
  *
  * Fair is a thread that the fair class runs, SCHED_BATCH and SCHED_IDLE included,
  * and neither one that inherited a higher priority nor one of a BPF scheduler.
@@ -136,7 +137,8 @@
  * @sched_delay: TASK_PREEMPT_DELAY_*. Written by the owning thread at any time
  *	(0 or REQ), by the kernel only on the CPU on which that thread runs, when
  *	it is on its way out of the kernel or off the CPU: REQ becomes GRANTED or
- *	DENIED, GRANTED becomes 0 when the delay ends. Read by both. A naturally
+ *	DENIED, or 0 when a signal is delivered; GRANTED becomes 0 when the delay
+ *	ends. Read by both. A naturally
  *	aligned 16-bit word, loads and stores are atomic. 0 when the slot is
  *	given out. The kernel trusts no value in it: others than REQ are no request.
  * @tid: The owner, as gettid() tells it to the owner itself; 0: the slot is
