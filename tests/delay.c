@@ -570,7 +570,8 @@ static void check_leaver(struct __test_metadata *_metadata, FIXTURE_DATA(delay) 
 	int i;
 
 	start_hogs(_metadata, self, 1);
-	for (i = 0; i < ENOUGH; i++) {
+	/* On PREEMPT_RT some of them get no delay in their time. */
+	for (i = 0; i < 5 * ENOUGH && leaver.seen < ENOUGH; i++) {
 		ASSERT_EQ(0, pthread_create(&thread, NULL, leave_inside_a_delay, &leaver));
 		pthread_join(thread, NULL);
 	}
@@ -580,7 +581,7 @@ static void check_leaver(struct __test_metadata *_metadata, FIXTURE_DATA(delay) 
 		TH_LOG("totals: %s", message);
 	totals = tst_difference(&totals, &self->before);
 	tst_print_counters(name, &totals);
-	EXPECT_LE(ENOUGH / 2, leaver.seen);
+	EXPECT_LE(ENOUGH, leaver.seen);
 	EXPECT_LE(leaver.seen, totals.granted);
 	EXPECT_EQ(0, totals.active);
 	EXPECT_LE(leaver.seen * 3, totals.ended * 4);
