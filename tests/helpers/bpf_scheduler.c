@@ -20,7 +20,8 @@
 #define OPS	"sched_ext_ops"
 #define VALUE	"bpf_struct_ops_" OPS
 #define NAME	"simplest"
-#define STATE	"/sys/kernel/sched_ext/state"
+#define FOLDER	"/sys/kernel/sched_ext"
+#define STATE	FOLDER "/state"
 
 /* Of the kernel's, and in no header that programs get. */
 #define SCX_OPS_SWITCH_PARTIAL	(1ULL << 3)
@@ -47,11 +48,7 @@ static int member_offset(const struct btf *btf, const char *structure, const cha
 
 bool bpf_scheduler_known(void)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool known = btf && btf__find_by_name_kind(btf, VALUE, BTF_KIND_STRUCT) > 0;
-
-	btf__free(btf);
-	return known;
+	return !access(FOLDER, F_OK);
 }
 
 /* The map's value; the caller frees it. */

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Does the running kernel have sched_ext? By its description of types. */
+/* Is the running kernel built with sched_ext? */
 bool bpf_scheduler_known(void);
 
 /*
