@@ -550,8 +550,8 @@ static void *leave_inside_a_delay(void *arg)
 	slot = tst_slot(self->fd);
 	if (!slot)
 		return NULL;
-	tst_request(slot);
-	while (slot->sched_delay != TASK_PREEMPT_DELAY_GRANTED)
+	/* The first delay may be over before it is seen: on PREEMPT_RT a softirq is a thread. */
+	while (tst_look(slot) != TASK_PREEMPT_DELAY_GRANTED)
 		if (tst_now() > end)
 			return NULL;
 	self->seen++;
@@ -570,7 +570,7 @@ static void check_leaver(struct __test_metadata *_metadata, FIXTURE_DATA(delay) 
 	int i;
 
 	start_hogs(_metadata, self, 1);
-	/* On PREEMPT_RT some of them get no delay in their time. */
+	/* Some of them see no delay in their time. */
 	for (i = 0; i < 5 * ENOUGH && leaver.seen < ENOUGH; i++) {
 		ASSERT_EQ(0, pthread_create(&thread, NULL, leave_inside_a_delay, &leaver));
 		pthread_join(thread, NULL);
