@@ -145,6 +145,10 @@ bool taskshared_delay_decide(struct taskshared_thread *thread)
 	if (READ_ONCE(thread->info->sched_delay) != TASK_PREEMPT_DELAY_REQ)
 		return false;
 
+	/* Preempted on the way here, which was the pass: nobody asks for the CPU any more. */
+	if (unlikely(!(read_thread_flags() & TASKSHARED_TIF_RESCHED)))
+		return false;
+
 	__this_cpu_write(taskshared_lost, 0);
 	verdict = taskshared_delay_verdict(thread);
 	taskshared_count(thread, verdict);

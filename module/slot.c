@@ -56,9 +56,12 @@ static struct preempt_ops taskshared_preempt_ops = {
 
 static void taskshared_slot_free(struct taskshared_thread *thread)
 {
-	taskshared_pool_give(thread->pool, thread);
-	taskshared_pool_put(thread->pool);
+	struct taskshared_pool *pool = thread->pool;
+
+	taskshared_pool_give(pool, thread);
 	kfree(thread);
+	/* May let rmmod go on, so nothing after it may sleep, as kfree() does on PREEMPT_RT. */
+	taskshared_pool_put(pool);
 }
 
 static struct taskshared_thread *taskshared_slot_alloc(struct taskshared_pool *pool)
