@@ -19,9 +19,7 @@
 #include <linux/irqflags.h>
 #include <linux/kprobes.h>
 #include <linux/printk.h>
-#include <linux/ptrace.h>
 #include <linux/sched.h>
-#include <linux/sched/task_stack.h>
 #include <linux/timekeeping.h>
 #include <linux/taskshared.h>
 

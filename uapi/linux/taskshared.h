@@ -138,9 +138,9 @@
  *	(0 or REQ), by the kernel only on the CPU on which that thread runs, when
  *	it is on its way out of the kernel or off the CPU: REQ becomes GRANTED or
  *	DENIED, or 0 when a signal is delivered; GRANTED becomes 0 when the delay
- *	ends. Read by both. A naturally
- *	aligned 16-bit word, loads and stores are atomic. 0 when the slot is
- *	given out. The kernel trusts no value in it: others than REQ are no request.
+ *	ends. Read by both. A naturally aligned 16-bit word, loads and stores are
+ *	atomic. 0 when the slot is given out. The kernel trusts no value in it:
+ *	others than REQ are no request.
  * @tid: The owner, as gettid() tells it to the owner itself; 0: the slot is
  *	free. Written by the kernel when the slot is given out and when it is
  *	released, read by anybody in the process. An aligned 32-bit word, atomic.
