@@ -93,7 +93,9 @@ static int program_on(enum bpf_attach_type where)
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = where);
+	struct bpf_prog_load_opts options = {
+		.sz = sizeof(options), .expected_attach_type = where,
+	};
 	struct btf *btf = btf__load_vmlinux_btf();
 	int id = btf ? btf__find_by_name_kind(btf, "schedule", BTF_KIND_FUNC) : -1;
 

@@ -5,8 +5,7 @@
  * (6.1) does not mind.
  */
 
-#include <fcntl.h>
-#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "helpers/beside_fixture.h"
 
@@ -15,22 +14,10 @@
 #define PATCH	"/sys/kernel/livepatch/" NAME "/"
 #define STATE	"/sys/kernel/debug/taskshared/state"
 
-/* Both give 0 or the errno. */
+/* Gives 0 or the errno. */
 static int patch(void)
 {
-	int fd = open(MODULE, O_RDONLY | O_CLOEXEC), error = 0;
-
-	if (fd < 0)
-		return errno;
-	if (syscall(SYS_finit_module, fd, "", 0))
-		error = errno;
-	close(fd);
-	return error;
-}
-
-static int remove_module(void)
-{
-	return syscall(SYS_delete_module, NAME, O_NONBLOCK) ? errno : 0;
+	return tst_insmod(MODULE, "");
 }
 
 /*
@@ -41,13 +28,13 @@ static void unpatch(struct __test_metadata *_metadata)
 {
 	EXPECT_EQ(0, tst_write_file(PATCH "enabled", "0", 0));
 	EXPECT_TRUE(tst_wait_until(access(PATCH "enabled", F_OK), 30000));
-	EXPECT_TRUE(tst_wait_until(!remove_module(), 10000));
+	EXPECT_TRUE(tst_wait_until(!tst_rmmod(NAME), 10000));
 }
 
 /* Is schedule() redirected now? */
 static bool patched(void)
 {
-	return !access(PATCH "enabled", F_OK) && file_has(TRACEFS "enabled_functions", "schedule");
+	return !access(PATCH "enabled", F_OK) && tst_schedule_is_traced();
 }
 
 /* Does the hook in use need to redirect schedule()? Only loading tells. */
@@ -56,7 +43,7 @@ static bool redirects(struct __test_metadata *_metadata, const char *parameters)
 	bool redirects;
 
 	EXPECT_EQ(0, tst_load(parameters));
-	redirects = !file_has(STATE, "hook call");
+	redirects = !tst_file_has(STATE, "hook call");
 	EXPECT_TRUE(tst_unload_soon());
 	return redirects;
 }

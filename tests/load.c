@@ -22,7 +22,6 @@
 
 #define ROUNDS		50
 #define KPROBES		"/sys/kernel/debug/kprobes/list"
-#define FTRACED		"/sys/kernel/tracing/enabled_functions"
 /* The hooks stay armed for a second after the last slot is gone. */
 #define DISARMED_MS	4000
 
@@ -82,20 +81,6 @@ static int count_kprobes(bool armed)
 	return count;
 }
 
-/* Does ftrace divert schedule()? */
-static bool schedule_is_traced(void)
-{
-	FILE *list = fopen(FTRACED, "re");
-	bool traced = false;
-	char line[512];
-
-	while (list && fgets(line, sizeof(line), list))
-		traced = traced || !strncmp(line, "schedule ", 9);
-	if (list)
-		fclose(list);
-	return traced;
-}
-
 FIXTURE(load) {
 	int kprobes;
 };
@@ -119,7 +104,7 @@ FIXTURE_TEARDOWN(load)
 	if (is_loaded())
 		EXPECT_TRUE(tst_unload_soon());
 	EXPECT_EQ(self->kprobes, count_kprobes(false));
-	EXPECT_FALSE(schedule_is_traced());
+	EXPECT_FALSE(tst_schedule_is_traced());
 	EXPECT_EQ(-1, access(TASKSHARED_DEVICE, F_OK));
 	EXPECT_EQ(-1, access("/sys/kernel/debug/taskshared", F_OK));
 }
@@ -237,7 +222,7 @@ TEST_F(load, delay_us_at_run_time)
 /* Is anything in the kernel's text changed for the module? */
 static bool is_hooked(void)
 {
-	return count_kprobes(true) > 0 || schedule_is_traced();
+	return count_kprobes(true) > 0 || tst_schedule_is_traced();
 }
 
 /* A program that holds something of the module until it is killed. */
@@ -329,7 +314,7 @@ TEST_F(load, armed_only_while_a_slot_exists)
 		EXPECT_TRUE(is_hooked());
 		EXPECT_EQ(1, tst_state("armed"));
 		printf("# while a slot exists: %d kprobes armed, schedule() %s by ftrace\n",
-		       count_kprobes(true), schedule_is_traced() ? "diverted" : "untouched");
+		       count_kprobes(true), tst_schedule_is_traced() ? "diverted" : "untouched");
 		kill(pid, SIGKILL);
 		tst_wait_child(pid);
 		EXPECT_TRUE(tst_wait_until(!is_hooked(), DISARMED_MS));

@@ -113,29 +113,15 @@ static inline uint64_t grants(FIXTURE_DATA(beside) *self)
 	return counters.granted - before;
 }
 
-/* Does the file have a line with that text? Read in parts, as it may be long. */
-static inline bool file_has(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "r");
-	char line[1024];
-	bool has = false;
-
-	while (file && !has && fgets(line, sizeof(line), file))
-		has = strstr(line, text);
-	if (file)
-		fclose(file);
-	return has;
-}
-
 /* Unloads the module: nothing of it is left, and threads take turns as ever. */
 static inline void unload(struct __test_metadata *_metadata, FIXTURE_DATA(beside) *self)
 {
 	uint64_t progress;
 
 	EXPECT_TRUE(tst_unload_soon());
-	EXPECT_FALSE(file_has(KPROBES "list", "[taskshared]"));
-	EXPECT_FALSE(file_has(TRACEFS "enabled_functions", "taskshared"));
-	EXPECT_FALSE(file_has(TRACEFS "enabled_functions", "x64_sys_sched_yield"));
+	EXPECT_FALSE(tst_file_has(KPROBES "list", "[taskshared]"));
+	EXPECT_FALSE(tst_file_has(TRACEFS "enabled_functions", "taskshared"));
+	EXPECT_FALSE(tst_file_has(TRACEFS "enabled_functions", "x64_sys_sched_yield"));
 	progress = self->hog.progress;
 	tst_sleep(20 * TST_MSEC);
 	EXPECT_NE(progress, self->hog.progress);

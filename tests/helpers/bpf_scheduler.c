@@ -85,10 +85,12 @@ static int make_map(const struct btf *btf, __u32 size)
 {
 	int id = btf__find_by_name_kind(btf, VALUE, BTF_KIND_STRUCT), map;
 	struct btf *own = own_types();
-	LIBBPF_OPTS(bpf_map_create_opts, options,
+	struct bpf_map_create_opts options = {
+		.sz = sizeof(options),
 		.btf_vmlinux_value_type_id = (__u32)id,
 		.btf_fd = own ? (__u32)btf__fd(own) : 0,
-		.map_flags = BPF_F_LINK);
+		.map_flags = BPF_F_LINK,
+	};
 
 	if (!own)
 		return -1;

@@ -36,9 +36,9 @@ const char *tst_module_file(void)
 	return path ? path : "/taskshared.ko";
 }
 
-int tst_load(const char *parameters)
+int tst_insmod(const char *file, const char *parameters)
 {
-	int fd = open(tst_module_file(), O_RDONLY | O_CLOEXEC), error = 0;
+	int fd = open(file, O_RDONLY | O_CLOEXEC), error = 0;
 
 	if (fd < 0)
 		return errno;
@@ -48,9 +48,19 @@ int tst_load(const char *parameters)
 	return error;
 }
 
+int tst_rmmod(const char *name)
+{
+	return syscall(SYS_delete_module, name, O_NONBLOCK) ? errno : 0;
+}
+
+int tst_load(const char *parameters)
+{
+	return tst_insmod(tst_module_file(), parameters);
+}
+
 int tst_unload(void)
 {
-	return syscall(SYS_delete_module, "taskshared", O_NONBLOCK) ? errno : 0;
+	return tst_rmmod("taskshared");
 }
 
 bool tst_unload_soon(void)
@@ -182,6 +192,32 @@ ssize_t tst_read_file(const char *path, char *buffer, size_t size)
 	buffer[used] = '\0';
 	close(fd);
 	return (ssize_t)used;
+}
+
+bool tst_file_has(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "re");
+	char line[1024];
+	bool has = false;
+
+	while (file && !has && fgets(line, sizeof(line), file))
+		has = strstr(line, text);
+	if (file)
+		fclose(file);
+	return has;
+}
+
+bool tst_schedule_is_traced(void)
+{
+	FILE *list = fopen("/sys/kernel/tracing/enabled_functions", "re");
+	bool traced = false;
+	char line[512];
+
+	while (list && fgets(line, sizeof(line), list))
+		traced = traced || !strncmp(line, "schedule ", 9);
+	if (list)
+		fclose(list);
+	return traced;
 }
 
 int tst_write_file(const char *path, const char *text, int flags)

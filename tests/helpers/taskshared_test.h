@@ -51,9 +51,12 @@ size_t tst_page_size(void);
 
 /* The file that TASKSHARED_KO names, or /taskshared.ko. */
 const char *tst_module_file(void);
-/* Both give 0 or the errno. */
+/* Each gives 0 or the errno. */
 int tst_load(const char *parameters);
 int tst_unload(void);
+/* The same for any module. */
+int tst_insmod(const char *file, const char *parameters);
+int tst_rmmod(const char *name);
 /* Nothing in the way any more: what a killed process held goes in a moment. */
 bool tst_unload_soon(void);
 
@@ -84,6 +87,10 @@ long tst_read_delay_us(void);
 
 /* Reads a whole small file as a string; the number of bytes, or -1. */
 ssize_t tst_read_file(const char *path, char *buffer, size_t size);
+/* Has it a line with that text? However long the file. */
+bool tst_file_has(const char *path, const char *text);
+/* Does ftrace divert schedule()? */
+bool tst_schedule_is_traced(void);
 /* Writes a string in one go; @flags: more for open(). Returns 0 or the errno. */
 int tst_write_file(const char *path, const char *text, int flags);
 
