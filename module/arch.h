@@ -9,6 +9,7 @@
 
 #include <linux/types.h>
 
+struct die_args;
 struct pt_regs;
 
 /**
@@ -27,6 +28,7 @@ extern const char *const taskshared_arch_sched_yield;
 int taskshared_arch_find_call(unsigned long start, unsigned long size,
 			      unsigned long target, struct taskshared_call *call);
 bool taskshared_arch_from_interrupt(void);
+bool taskshared_arch_breakpoint(unsigned long event, const struct die_args *args);
 unsigned long taskshared_arch_return_address(const struct pt_regs *regs);
 long taskshared_arch_skipped(void);
 

@@ -2,6 +2,7 @@
 /* x86-64, see arch.h. */
 
 #include <linux/errno.h>
+#include <linux/kdebug.h>
 #include <linux/kprobes.h>
 #include <linux/ptrace.h>
 #include <linux/sched/task_stack.h>
@@ -61,16 +62,22 @@ int taskshared_arch_find_call(unsigned long start, unsigned long size,
 /**
  * taskshared_arch_from_interrupt() - did current enter by interrupt or exception?
  *
- * The entry code leaves -1 where a system call leaves its number. rt_sigreturn
- * and a tracer that cancels a system call leave -1 too: they are taken for
- * interrupts, which is harmless, a delay is granted some instructions later than
- * the interrupt that made it due.
+ * The entry code leaves -1 where a system call leaves its number. rt_sigreturn, a
+ * tracer that cancels a system call, and a call of number -1 leave -1 too: they are
+ * taken for interrupts, which is harmless, a delay is granted some instructions later
+ * than the interrupt that made it due.
  */
 bool taskshared_arch_from_interrupt(void)
 {
 	return task_pt_regs(current)->orig_ax == -1UL;
 }
 NOKPROBE_SYMBOL(taskshared_arch_from_interrupt);
+
+/* Is what the die notifiers are told of a breakpoint instruction in user mode? */
+bool taskshared_arch_breakpoint(unsigned long event, const struct die_args *args)
+{
+	return event == DIE_INT3 && user_mode(args->regs);
+}
 
 /* Who called the function at whose entry @regs were taken. */
 unsigned long taskshared_arch_return_address(const struct pt_regs *regs)

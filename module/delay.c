@@ -91,14 +91,14 @@ undo:
 NOKPROBE_SYMBOL(taskshared_delay_begin);
 
 /**
- * taskshared_delay_confirm() - look again for somebody who must not wait
+ * taskshared_delay_confirm() - look again for what must not wait
  * @thread: current's
  *
  * Context: hard interrupt on the owner's CPU, some moments after the decision.
  */
 void taskshared_delay_confirm(struct taskshared_thread *thread)
 {
-	if (thread->delay.active && taskshared_waiter_urgent())
+	if (thread->delay.active && (taskshared_waiter_urgent() || taskshared_other_exit_work()))
 		taskshared_set_resched();
 }
 

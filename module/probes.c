@@ -7,10 +7,14 @@
  *	- sched_yield(): ends a delay, see yield.c.
  *	- the tracepoints of exit and exec: the thread leaves its slot.
  *	- the tracepoint of signal delivery: a delay ends, and a request is taken back.
+ *	- the die notifiers, called at a breakpoint in user mode: a delay ends.
  */
 
+#include <linux/kdebug.h>
+#include <linux/limits.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/preempt.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
@@ -21,6 +25,7 @@
 #include <linux/utsname.h>
 #include <linux/workqueue.h>
 
+#include "arch.h"
 #include "cap.h"
 #include "compat.h"
 #include "health.h"
@@ -52,8 +57,24 @@ static void taskshared_exec_probe(void *data, struct task_struct *task, pid_t ol
 static void taskshared_signal_probe(void *data, int sig, struct kernel_siginfo *info,
 				    struct k_sigaction *action)
 {
-	taskshared_slot_signal();
+	bool handled = action->sa.sa_handler != SIG_DFL && action->sa.sa_handler != SIG_IGN;
+
+	taskshared_slot_signal(handled);
 }
+
+/* What belongs to a breakpoint, the work of a uprobe, is not done on granted time. */
+static int taskshared_die(struct notifier_block *notifier, unsigned long event, void *args)
+{
+	if (taskshared_arch_breakpoint(event, args))
+		taskshared_slot_cut(TASKSHARED_ENDED);
+	return NOTIFY_DONE;
+}
+
+/* Before that of uprobes, which stops the chain. */
+static struct notifier_block taskshared_die_notifier = {
+	.notifier_call = taskshared_die,
+	.priority = INT_MAX,
+};
 
 static struct {
 	const char *name;
@@ -119,10 +140,13 @@ static int taskshared_arm(void)
 	ret = taskshared_arm_tracepoints();
 	if (ret)
 		return ret;
+	ret = register_die_notifier(&taskshared_die_notifier);
+	if (ret)
+		goto tracepoints;
 	preempt_notifier_inc();
 	ret = taskshared_yield_arm();
 	if (ret)
-		goto tracepoints;
+		goto notifiers;
 	ret = taskshared_hook_arm();
 	if (ret)
 		goto yield;
@@ -131,8 +155,10 @@ static int taskshared_arm(void)
 
 yield:
 	taskshared_must_disarm("sched_yield()", taskshared_yield_disarm());
-tracepoints:
+notifiers:
 	preempt_notifier_dec();
+	unregister_die_notifier(&taskshared_die_notifier);
+tracepoints:
 	taskshared_disarm_tracepoints();
 	return ret;
 }
@@ -144,6 +170,7 @@ static void taskshared_disarm(void)
 	taskshared_must_disarm("schedule()", taskshared_hook_disarm());
 	taskshared_must_disarm("sched_yield()", taskshared_yield_disarm());
 	preempt_notifier_dec();
+	unregister_die_notifier(&taskshared_die_notifier);
 	taskshared_disarm_tracepoints();
 	taskshared_armed = false;
 }

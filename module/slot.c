@@ -250,20 +250,21 @@ void taskshared_slot_leave(enum task_work_notify_mode mode)
 
 /**
  * taskshared_slot_signal() - a signal is being delivered to the calling thread
+ * @handled: a handler is to run
  *
  * Ends a delay, and takes back a request: what the thread asked for was not meant for
  * a handler, which may take long.
  *
  * Context: the thread's own, in a tracepoint.
  */
-void taskshared_slot_signal(void)
+void taskshared_slot_signal(bool handled)
 {
 	struct taskshared_thread *thread = taskshared_slot_current();
 
 	if (!thread)
 		return;
 	taskshared_slot_cut(TASKSHARED_ENDED);
-	if (READ_ONCE(thread->info->sched_delay) == TASK_PREEMPT_DELAY_REQ)
+	if (handled && READ_ONCE(thread->info->sched_delay) == TASK_PREEMPT_DELAY_REQ)
 		WRITE_ONCE(thread->info->sched_delay, 0);
 }
 

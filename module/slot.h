@@ -51,7 +51,7 @@ struct taskshared_thread *taskshared_slot_get(struct taskshared_pool *pool);
 struct taskshared_thread *taskshared_slot_get_deferred(struct taskshared_pool *pool);
 int taskshared_slot_release(void);
 int taskshared_slot_cut(enum taskshared_counter cause);
-void taskshared_slot_signal(void);
+void taskshared_slot_signal(bool handled);
 void taskshared_slot_leave(enum task_work_notify_mode mode);
 
 #endif /* _TASKSHARED_SLOT_H */

@@ -5,6 +5,8 @@
  * virtual time on one CPU.
  */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -213,6 +215,78 @@ TEST_F(delay, page_faults)
 	EXPECT_LE(2 * ENOUGH, inside);
 	check_delays(_metadata, "faults", &counters, switches);
 	munmap(area, size);
+}
+
+/* A uprobe in a delay: what it makes the kernel do is not done on granted time. */
+
+#define UPROBES	"/sys/kernel/tracing/uprobe_events"
+#define UPROBE	"tst_entry"
+#define ENABLE	"/sys/kernel/tracing/events/uprobes/" UPROBE "/enable"
+
+static __attribute__((noinline, noclone)) void probed(void)
+{
+	asm volatile("nop");
+}
+
+/* Where in the program's file a function is; 0 if it cannot be told. */
+static unsigned long file_offset(void (*function)(void))
+{
+	unsigned long addr = (unsigned long)function, start, end, offset, found = 0;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[256];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 &&
+		    addr >= start && addr < end)
+			found = addr - start + offset;
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+/* Gives 0 or the errno. */
+static int put_uprobe(void)
+{
+	char program[128] = "", event[256];
+	int error;
+
+	if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
+		return errno;
+	snprintf(event, sizeof(event), "p:" UPROBE " %s:0x%lx", program, file_offset(probed));
+	error = tst_write_file(UPROBES, event, O_APPEND);
+	return error ? error : tst_write_file(ENABLE, "1", 0);
+}
+
+TEST_F(delay, uprobe_ends_a_delay)
+{
+	struct taskshared_counters counters;
+	unsigned int seen = 0, gave = 0, still = 0;
+	uint64_t end, progress;
+
+	ASSERT_EQ(0, put_uprobe());
+	start_hogs(_metadata, self, 1);
+	end = tst_now() + RUN;
+	while (tst_now() < end) {
+		if (tst_look(self->slot) != TASK_PREEMPT_DELAY_GRANTED)
+			continue;
+		seen++;
+		progress = hog_progress(self);
+		probed();
+		still += self->slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED;
+		gave += hog_progress(self) != progress;
+	}
+	counters = settle(_metadata, self, "uprobe");
+	EXPECT_EQ(0, tst_write_file(ENABLE, "0", 0));
+	EXPECT_EQ(0, tst_write_file(UPROBES, "-:" UPROBE, O_APPEND));
+	printf("# uprobe: %u hit in a delay, the hog ran in %u of them\n", seen, gave);
+	EXPECT_LE(ENOUGH, seen);
+	EXPECT_EQ(0, still)
+		TH_LOG("the delay went on behind the probe");
+	/* The scheduler may pick the same thread again, but not as a rule. */
+	EXPECT_LE(seen, gave * 4);
+	EXPECT_LE(seen * 19, counters.ended * 20);
+	/* Short: a look at the word and the way into the kernel. */
+	EXPECT_LE(counters.delay_ns, counters.granted * 10 * TST_USEC);
 }
 
 /* A long system call inside a delay: counted, with its true length. */

@@ -264,4 +264,24 @@ TEST_F(delay, none_in_a_handler)
 	EXPECT_LE(ENOUGH, counters.granted);
 }
 
+/* Delivered to nobody: the request stands. */
+TEST_F(delay, ignored_ones_leave_the_request)
+{
+	sigset_t ignored, old;
+	unsigned int i, lost = 0;
+
+	/* By default a SIGCHLD is ignored; one that is blocked stays pending all the same. */
+	sigemptyset(&ignored);
+	sigaddset(&ignored, SIGCHLD);
+	for (i = 0; i < 100; i++) {
+		ASSERT_EQ(0, sigprocmask(SIG_BLOCK, &ignored, &old));
+		ASSERT_EQ(0, raise(SIGCHLD));
+		tst_request(self->slot);
+		ASSERT_EQ(0, sigprocmask(SIG_SETMASK, &old, NULL));
+		lost += self->slot->sched_delay != TASK_PREEMPT_DELAY_REQ;
+	}
+	/* Now and then something else wants the CPU just then. */
+	EXPECT_LE(lost, 10);
+}
+
 TEST_HARNESS_MAIN

@@ -42,7 +42,8 @@
  *	other exit work is pending (signal,	schedules as always; the request
  *	  uprobe, livepatch)			stays for later
  *	task work (of the kernel's own) is	no obstacle: it is done inside the
- *	  pending				delay
+ *	  pending				delay; so is a livepatch's or io_uring's
+ *						work that comes when one is running
  *	the thread is not of the fair class	schedules as always; the request
  *						stays for later
  *	a real-time, deadline or stop task	schedules as always; the request
@@ -55,19 +56,27 @@
  *	the cap is reached			it schedules at once, counted as
  *						expired
  *	a signal is delivered in a delay	it schedules before the handler runs
- *	a signal is delivered to a thread	the request is taken back: sched_delay
- *	  that has requested			reads 0, and a handler gets no delay
- *						but for a request of its own
+ *	a breakpoint is hit in a delay, of	it schedules before the probe's work is
+ *	  a uprobe or a debugger		done
+ *	a signal that has a handler is		the request is taken back: sched_delay
+ *	  delivered to a thread that has	reads 0, and the handler gets no delay
+ *	  requested				but for a request of its own
  *
  * Fair is a thread that the fair class runs, SCHED_BATCH and SCHED_IDLE included,
  * and neither one that inherited a higher priority nor one of a BPF scheduler.
  *
  * A delay ends the moment the thread passes through the scheduler for any
  * reason, even if the scheduler picks the same thread again; sched_delay then
- * reads 0 instead of GRANTED. The next delay needs such a pass first: delays
- * cannot be chained. The cap binds in user mode; a system call made inside a
- * delay is not interrupted on kernels that do not preempt system calls, and
- * the time past the cap shows in the counters as overrun_ns.
+ * reads 0 instead of GRANTED. (One such pass is noticed only at the cap: that inside
+ * a system call or page fault, by kernel preemption, after which the same thread goes
+ * on.) The next delay needs a pass first: delays cannot be chained. The time is
+ * charged to the thread, as any other: who takes more now gets less later.
+ *
+ * The cap binds in user mode; a system call made inside a delay is not interrupted on
+ * kernels that do not preempt system calls, and the time past the cap shows in the
+ * counters as overrun_ns. That is exact if the thread then leaves the CPU or returns
+ * to user mode; if it passes through the scheduler inside the call and goes on, it
+ * may be counted as up to twice as long.
  *
  * Pools, pages, slots
  * -------------------
