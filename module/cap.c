@@ -31,6 +31,7 @@
 
 #include "cap.h"
 #include "compat.h"
+#include "health.h"
 #include "slot.h"
 
 #define TASKSHARED_DELAY_US_MIN	5
@@ -134,11 +135,13 @@ static void taskshared_cap_start(struct irq_work *work)
 }
 
 /*
- * Does this interrupt, which came in kernel mode, end in the scheduler? Then no hook
- * will see that.
+ * Does this interrupt end in the scheduler, and no hook will see that? From user mode
+ * it always does, but the hooks may have been switched off since the delay began.
  */
-static bool taskshared_cap_preempts(void)
+static bool taskshared_cap_unseen(void)
 {
+	if (user_mode(get_irq_regs()))
+		return taskshared_health_switched_off();
 	return preempt_model_preemptible() && preempt_count() == HARDIRQ_OFFSET;
 }
 
@@ -179,12 +182,14 @@ static enum hrtimer_restart taskshared_cap_fire(struct hrtimer *timer)
 		return HRTIMER_RESTART;
 	}
 
-	if (!taskshared_delay_expire(thread) || user_mode(get_irq_regs()))
+	if (!taskshared_delay_expire(thread))
 		return HRTIMER_NORESTART;
-	if (taskshared_cap_preempts()) {
+	if (taskshared_cap_unseen()) {
 		taskshared_delay_pass(thread);
 		return HRTIMER_NORESTART;
 	}
+	if (user_mode(get_irq_regs()))
+		return HRTIMER_NORESTART;
 	taskshared_cap_watch(timer, thread);
 	return HRTIMER_RESTART;
 }

@@ -34,9 +34,13 @@
 #include "slot.h"
 #include "yield.h"
 
-/* Protects taskshared_armed; taskshared_users changes from 0 to 1 under it only. */
+/*
+ * Protects taskshared_armed and taskshared_stuck; taskshared_users changes from 0 to 1
+ * under it only.
+ */
 static DEFINE_MUTEX(taskshared_probes_lock);
 static bool taskshared_armed;
+static bool taskshared_stuck; /* a hook could not be taken away */
 static atomic_t taskshared_users = ATOMIC_INIT(0);
 
 static void taskshared_disarm_work(struct work_struct *work);
@@ -123,6 +127,17 @@ static void taskshared_must_disarm(const char *what, int ret)
 		return;
 	pr_err("the hook of %s cannot be taken away (error %d): the module stays\n", what, ret);
 	__module_get(THIS_MODULE);
+	taskshared_stuck = true;
+}
+
+/*
+ * For who is about to free the module's text, where a reference does not help any more:
+ * does not return while something may still call into it.
+ */
+static void taskshared_stay_if_stuck(void)
+{
+	while (taskshared_stuck)
+		schedule_timeout_idle(MAX_SCHEDULE_TIMEOUT);
 }
 
 static int taskshared_arm(void)
@@ -294,6 +309,7 @@ int taskshared_probes_init(void)
 	return 0;
 
 yield:
+	taskshared_stay_if_stuck();
 	taskshared_yield_exit();
 hook:
 	taskshared_hook_exit();
@@ -310,6 +326,7 @@ void taskshared_probes_exit(void)
 		taskshared_disarm();
 	mutex_unlock(&taskshared_probes_lock);
 
+	taskshared_stay_if_stuck();
 	taskshared_yield_exit();
 	taskshared_hook_exit();
 }
