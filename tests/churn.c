@@ -55,7 +55,7 @@ static void *short_life(void *arg)
 		if (slot->sched_delay == TASK_PREEMPT_DELAY_GRANTED)
 			sched_yield();
 	}
-	munmap((void *)((uintptr_t)slot & ~(tst_page_size() - 1)), tst_page_size());
+	munmap(tst_page_of(slot), tst_page_size());
 	return NULL;
 }
 
@@ -75,18 +75,10 @@ static void threads_step(struct churner *self)
 	}
 }
 
-static void request_for_ever(struct tst_member *member)
-{
-	struct task_sharedinfo *slot = tst_slot(member->crew->fd);
-
-	while (slot && !member->crew->leave)
-		tst_request(slot);
-}
-
 static int child_with_threads(void)
 {
 	struct tst_crew crew = {
-		.fd = tst_open(), .count = CHILD_THREADS, .work = request_for_ever,
+		.fd = tst_open(), .count = CHILD_THREADS, .work = tst_request_for_ever,
 	};
 
 	if (crew.fd < 0 || tst_crew_start(&crew))
@@ -133,7 +125,7 @@ static void __attribute__((constructor)) after_exec(void)
 
 static void exec_step(struct churner *self)
 {
-	struct tst_crew crew = { .count = 2, .work = request_for_ever };
+	struct tst_crew crew = { .count = 2, .work = tst_request_for_ever };
 	pthread_t thread;
 	pid_t child = fork();
 
@@ -195,7 +187,7 @@ static void release_step(struct churner *self)
 	}
 	while (tst_now() < end)
 		tst_request(slot);
-	munmap((void *)((uintptr_t)slot & ~(tst_page_size() - 1)), tst_page_size());
+	munmap(tst_page_of(slot), tst_page_size());
 	if (ioctl(self->fd, TASKSHARED_IOC_RELEASE, 0))
 		failed(self);
 }

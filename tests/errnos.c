@@ -304,7 +304,7 @@ TEST_F(errnos, not_executable)
 {
 	size_t page_size = tst_page_size();
 	const int rw = PROT_READ | PROT_WRITE, rx = PROT_READ | PROT_EXEC;
-	void *page = (void *)((uintptr_t)self->slot & ~(page_size - 1));
+	void *page = tst_page_of(self->slot);
 	char *window;
 
 	EXPECT_ERRNO(EPERM, mmap(NULL, page_size, rx, MAP_SHARED, self->fd, 0));
@@ -322,7 +322,7 @@ TEST_F(errnos, not_executable)
 TEST_F(errnos, cannot_grow)
 {
 	size_t page_size = tst_page_size();
-	void *page = (void *)((uintptr_t)self->slot & ~(page_size - 1));
+	void *page = tst_page_of(self->slot);
 	char *window;
 
 	EXPECT_ERRNO(EFAULT, mremap(page, page_size, 2 * page_size, MREMAP_MAYMOVE));
@@ -376,47 +376,11 @@ TEST_F(errnos, sigbus_beyond_the_pool)
 
 /* EPERM: a file that another process opened, by fork and by message */
 
-static int send_fd(int socket, int fd)
-{
-	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &fd, sizeof(int));
-	return sendmsg(socket, &message, 0) == 1 ? 0 : -1;
-}
-
-static int receive_fd(int socket)
-{
-	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *header;
-	int fd = -1;
-
-	if (recvmsg(socket, &message, 0) != 1)
-		return -1;
-	header = CMSG_FIRSTHDR(&message);
-	if (header)
-		memcpy(&fd, CMSG_DATA(header), sizeof(int));
-	return fd;
-}
-
 static int open_and_send(void *arg)
 {
 	int fd = tst_open();
 
-	return fd < 0 || !tst_slot(fd) || send_fd(*(int *)arg, fd);
+	return fd < 0 || !tst_slot(fd) || tst_send_fd(*(int *)arg, fd);
 }
 
 TEST_F(errnos, eperm)
@@ -430,7 +394,7 @@ TEST_F(errnos, eperm)
 	/* The child is gone when its file is used here: its pool must still be sound. */
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
 	ASSERT_EQ(0, tst_in_child(open_and_send, &ends[1]));
-	fd = receive_fd(ends[0]);
+	fd = tst_receive_fd(ends[0]);
 	ASSERT_LE(0, fd);
 	EXPECT_TRUE(tst_wait_until(tst_state("slots") == 1, 5000));
 	take_state(self->fd, self->slot, &self->before);

@@ -16,12 +16,10 @@
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "helpers/taskshared_test.h"
+#include "helpers/after_exec.h"
 
 #define SLOTS_PER_PAGE	32
 #define GONE_MS		5000
-/* For the program that exec starts: the descriptor it inherits, slots it may find. */
-#define AFTER_EXEC	"TASKSHARED_TEST_AFTER_EXEC"
 
 /* Somewhere in the owner's cache line, where the kernel never writes. */
 static volatile __u8 *mark_of(struct task_sharedinfo *slot)
@@ -34,29 +32,9 @@ static struct task_sharedinfo *at(void *window, long long offset)
 	return (struct task_sharedinfo *)((char *)window + offset);
 }
 
-static void *page_of(struct task_sharedinfo *slot)
-{
-	return (void *)((uintptr_t)slot & ~(tst_page_size() - 1));
-}
-
 static bool tid_is(struct task_sharedinfo *slot, pid_t tid)
 {
 	return *(volatile __u32 *)&slot->tid == (__u32)tid;
-}
-
-/* All bytes but the tid. */
-static bool is_fresh(struct task_sharedinfo *slot)
-{
-	size_t tid = offsetof(struct task_sharedinfo, tid), after = tid + sizeof(slot->tid);
-
-	return tst_is_zero(slot, tid) &&
-	       tst_is_zero((char *)slot + after, sizeof(*slot) - after);
-}
-
-/* The errno of the call, 0 if it succeeds. */
-static int call(int fd, unsigned long request, void *arg)
-{
-	return ioctl(fd, request, arg) < 0 ? errno : 0;
 }
 
 FIXTURE(slot) {
@@ -110,7 +88,7 @@ TEST_F(slot, by_open_and_mmap_alone)
 
 	EXPECT_EQ(0, (uintptr_t)slot % TST_SLOT_SIZE);
 	EXPECT_EQ(0, slot->sched_delay);
-	EXPECT_TRUE(is_fresh(slot));
+	EXPECT_TRUE(tst_is_fresh(slot));
 	for (i = 0; i < SLOTS_PER_PAGE; i++)
 		if (&page[i] != slot)
 			EXPECT_TRUE(tst_is_zero(&page[i], TST_SLOT_SIZE));
@@ -164,7 +142,7 @@ static void find_by_mmap(struct tst_member *member)
 		return;
 	if ((size_t)slot % tst_page_size() == (size_t)member->offset % tst_page_size())
 		__atomic_add_fetch(found, 1, __ATOMIC_SEQ_CST);
-	munmap(page_of(slot), tst_page_size());
+	munmap(tst_page_of(slot), tst_page_size());
 }
 
 TEST_F(slot, hundred_threads)
@@ -238,7 +216,7 @@ TEST_F(slot, reuse_is_zeroed)
 
 		ASSERT_EQ(0, member->error);
 		EXPECT_TRUE(tid_is(at(page, member->offset), member->tid));
-		EXPECT_TRUE(is_fresh(at(page, member->offset)))
+		EXPECT_TRUE(tst_is_fresh(at(page, member->offset)))
 			TH_LOG("the slot at %lld was not scrubbed before reuse", member->offset);
 	}
 	tst_crew_stop(&crew);
@@ -255,11 +233,11 @@ TEST_F(slot, release_and_get_again)
 	EXPECT_EQ(gettid(), counters.tid);
 	memset((char *)slot, 0x77, offsetof(struct task_sharedinfo, tid));
 
-	EXPECT_EQ(0, call(self->fd, TASKSHARED_IOC_RELEASE, NULL));
+	EXPECT_EQ(0, tst_call(self->fd, TASKSHARED_IOC_RELEASE, NULL));
 	EXPECT_EQ(0, slot->tid);
 	EXPECT_TRUE(tst_is_zero(slot, TST_SLOT_SIZE));
 	EXPECT_EQ(0, tst_state("slots"));
-	EXPECT_EQ(ENOENT, call(self->fd, TASKSHARED_IOC_RELEASE, NULL));
+	EXPECT_EQ(ENOENT, tst_call(self->fd, TASKSHARED_IOC_RELEASE, NULL));
 	EXPECT_EQ(-1, tst_counters(self->fd, 0, &counters));
 	EXPECT_EQ(ESRCH, errno);
 	/* The mapping holds the page, and whatever is in it harms nobody. */
@@ -268,7 +246,7 @@ TEST_F(slot, release_and_get_again)
 	slot = tst_slot(self->fd);
 	ASSERT_NE(NULL, slot);
 	EXPECT_TRUE(tid_is(slot, gettid()));
-	EXPECT_TRUE(is_fresh(slot));
+	EXPECT_TRUE(tst_is_fresh(slot));
 	ASSERT_EQ(0, tst_counters(self->fd, 0, &counters));
 	EXPECT_EQ(0, counters.requested);
 	EXPECT_EQ(1, tst_state("slots"));
@@ -288,7 +266,7 @@ TEST_F(slot, kept_after_close_and_munmap)
 	EXPECT_TRUE(tid_is(slot, gettid()));
 	EXPECT_EQ(0x42, *mark_of(slot));
 	*mark_of(slot) = 0x43;
-	munmap(page_of(slot), tst_page_size());
+	munmap(tst_page_of(slot), tst_page_size());
 	EXPECT_EQ(0, tst_count_mappings());
 	EXPECT_EQ(1, tst_state("slots"));
 
@@ -395,15 +373,15 @@ static int check_fork_child(void *arg)
 
 	if (tst_count_mappings() != 0)
 		return 1;
-	if (call(parent->fd, TASKSHARED_IOC_INFO, &info) != EPERM)
+	if (tst_call(parent->fd, TASKSHARED_IOC_INFO, &info) != EPERM)
 		return 2;
-	if (call(parent->fd, TASKSHARED_IOC_SLOT, &where) != EPERM)
+	if (tst_call(parent->fd, TASKSHARED_IOC_SLOT, &where) != EPERM)
 		return 3;
-	if (call(parent->fd, TASKSHARED_IOC_RELEASE, NULL) != EPERM)
+	if (tst_call(parent->fd, TASKSHARED_IOC_RELEASE, NULL) != EPERM)
 		return 4;
-	if (call(parent->fd, TASKSHARED_IOC_YIELD, NULL) != EPERM)
+	if (tst_call(parent->fd, TASKSHARED_IOC_YIELD, NULL) != EPERM)
 		return 5;
-	if (call(parent->fd, TASKSHARED_IOC_COUNTERS, &counters) != EPERM)
+	if (tst_call(parent->fd, TASKSHARED_IOC_COUNTERS, &counters) != EPERM)
 		return 6;
 	if (tst_map_page(parent->fd) || errno != EPERM)
 		return 7;
@@ -416,14 +394,14 @@ static int check_fork_child(void *arg)
 	/* The parent's slot is none of its business, nor is the parent's tid. */
 	if (!tst_counters(fd, getppid(), &counters) || errno != ESRCH)
 		return 10;
-	if (call(fd, TASKSHARED_IOC_RELEASE, NULL) != ENOENT)
+	if (tst_call(fd, TASKSHARED_IOC_RELEASE, NULL) != ENOENT)
 		return 11;
 	slot = tst_slot(fd);
-	if (!slot || !is_fresh(slot))
+	if (!slot || !tst_is_fresh(slot))
 		return 12;
 	if (tst_state("slots") != 2 || tst_state("pools") != 2)
 		return 13;
-	memset(page_of(slot), 0x66, tst_page_size());
+	memset(tst_page_of(slot), 0x66, tst_page_size());
 	return 0;
 }
 
@@ -461,7 +439,7 @@ TEST_F(slot, fork_child_starts_clean)
 
 	/* Nothing the child wrote is here, and its end took nothing away. */
 	EXPECT_TRUE(tid_is(parent.slot, gettid()));
-	EXPECT_TRUE(is_fresh(parent.slot));
+	EXPECT_TRUE(tst_is_fresh(parent.slot));
 	page = parent.window;
 	for (i = 0; i < SLOTS_PER_PAGE; i++)
 		if (!tid_is(&page[i], gettid()))
@@ -480,28 +458,18 @@ struct sharing {
 	bool stay;
 };
 
-static char *exec_environment[3];
-
 static int sharing_child(void *arg)
 {
-	char *const argv[] = { (char *)"slot", NULL };
 	struct sharing *self = arg;
 
 	self->tid = gettid();
 	self->offset = tst_slot_offset(self->fd);
 	self->error = self->offset < 0 ? errno : 0;
 	if (self->exec)
-		execve("/proc/self/exe", argv, exec_environment);
+		exec_again();
 	while (self->stay)
 		pause();
 	_exit(self->exec ? 99 : 0);
-}
-
-static pid_t start_sharing(struct sharing *child, int flags)
-{
-	static char stack[64 * 1024] __attribute__((aligned(16)));
-
-	return clone(sharing_child, stack + sizeof(stack), CLONE_VM | SIGCHLD | flags, child);
 }
 
 TEST_F(slot, child_that_shares_memory)
@@ -516,7 +484,7 @@ TEST_F(slot, child_that_shares_memory)
 	offset = tst_slot_offset(self->fd);
 	ASSERT_LE(0, offset);
 
-	pid = start_sharing(&child, CLONE_VFORK);
+	pid = tst_start_sharing(sharing_child, &child, CLONE_VFORK);
 	ASSERT_LT(0, pid);
 	EXPECT_EQ(0, tst_wait_child(pid));
 	EXPECT_EQ(pid, child.tid);
@@ -527,7 +495,7 @@ TEST_F(slot, child_that_shares_memory)
 
 	/* The same, killed while it has its slot. */
 	child = (struct sharing){ .fd = self->fd, .offset = -2, .stay = true };
-	pid = start_sharing(&child, 0);
+	pid = tst_start_sharing(sharing_child, &child, 0);
 	ASSERT_LT(0, pid);
 	EXPECT_TRUE(tst_wait_until(*(volatile long long *)&child.offset != -2, GONE_MS));
 	EXPECT_EQ(0, child.error);
@@ -540,65 +508,6 @@ TEST_F(slot, child_that_shares_memory)
 }
 
 /* exec */
-
-/*
- * Runs before main() in the program that exec starts: 0 when the old slot is
- * gone and the old file is of no use any more.
- */
-static int check_after_exec(int fd, long long slots)
-{
-	struct taskshared_counters counters = { 0 };
-	struct taskshared_info info = { 0 };
-	struct taskshared_slot where = { 0 };
-	struct task_sharedinfo *slot;
-
-	if (!tst_wait_until(tst_state("slots") == slots, GONE_MS))
-		return 1;
-	if (tst_count_mappings() != 0)
-		return 2;
-	if (call(fd, TASKSHARED_IOC_INFO, &info) != EPERM)
-		return 3;
-	if (call(fd, TASKSHARED_IOC_SLOT, &where) != EPERM)
-		return 4;
-	if (call(fd, TASKSHARED_IOC_RELEASE, NULL) != EPERM)
-		return 5;
-	if (call(fd, TASKSHARED_IOC_YIELD, NULL) != EPERM)
-		return 6;
-	if (call(fd, TASKSHARED_IOC_COUNTERS, &counters) != EPERM)
-		return 7;
-	if (tst_map_page(fd) || errno != EPERM)
-		return 8;
-	fd = tst_open();
-	if (fd < 0)
-		return 9;
-	if (call(fd, TASKSHARED_IOC_RELEASE, NULL) != ENOENT)
-		return 10;
-	slot = tst_slot(fd);
-	if (!slot || !is_fresh(slot))
-		return 11;
-	if (tst_state("slots") != slots + 1)
-		return 12;
-	return 0;
-}
-
-static void __attribute__((constructor)) after_exec(void)
-{
-	const char *word = getenv(AFTER_EXEC);
-	int fd, slots;
-
-	if (word && sscanf(word, "%d:%d", &fd, &slots) == 2)
-		_exit(check_after_exec(fd, slots));
-}
-
-/* An environment that says what to check; @fd survives exec. */
-static void prepare_exec(int fd, int slots)
-{
-	static char word[64];
-
-	fcntl(fd, F_SETFD, 0);
-	snprintf(word, sizeof(word), AFTER_EXEC "=%d:%d", fd, slots);
-	exec_environment[0] = word;
-}
 
 static void *exec_thread(void *arg)
 {
@@ -657,26 +566,18 @@ TEST_F(slot, vfork_and_exec)
 	*mark_of(slot) = 0x21;
 	child.fd = self->fd;
 	prepare_exec(self->fd, 1);
-	pid = start_sharing(&child, CLONE_VFORK);
+	pid = tst_start_sharing(sharing_child, &child, CLONE_VFORK);
 	ASSERT_LT(0, pid);
 	EXPECT_EQ(0, tst_wait_child(pid))
 		TH_LOG("the number is that of the check in check_after_exec()");
 	EXPECT_EQ(0, child.error);
 	EXPECT_TRUE(tid_is(slot, gettid()));
 	EXPECT_EQ(0x21, *mark_of(slot));
-	EXPECT_EQ(0, call(self->fd, TASKSHARED_IOC_YIELD, NULL));
+	EXPECT_EQ(0, tst_call(self->fd, TASKSHARED_IOC_YIELD, NULL));
 	EXPECT_TRUE(tst_wait_until(tst_state("slots") == 1, GONE_MS));
 }
 
 /* SIGKILL */
-
-static void request_for_ever(struct tst_member *member)
-{
-	struct task_sharedinfo *slot = tst_slot(member->crew->fd);
-
-	while (slot && !member->crew->leave)
-		tst_request(slot);
-}
 
 struct victim {
 	int ready;
@@ -684,7 +585,7 @@ struct victim {
 
 static int fifty_threads(void *arg)
 {
-	struct tst_crew crew = { .fd = tst_open(), .count = 50, .work = request_for_ever };
+	struct tst_crew crew = { .fd = tst_open(), .count = 50, .work = tst_request_for_ever };
 	struct victim *victim = arg;
 	unsigned int i;
 
@@ -736,28 +637,6 @@ TEST_F(slot, killed_with_fifty_threads)
 
 /* What the mapping is not good for */
 
-/* The VmFlags of the mapping at @address in smaps. */
-static bool vm_flags(void *address, char *flags, size_t size)
-{
-	FILE *smaps = fopen("/proc/self/smaps", "re");
-	unsigned long start, end;
-	bool inside = false, found = false;
-	char line[512];
-
-	if (!smaps)
-		return false;
-	while (!found && fgets(line, sizeof(line), smaps)) {
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
-			inside = (unsigned long)address >= start && (unsigned long)address < end;
-		else if (inside && !strncmp(line, "VmFlags:", 8)) {
-			snprintf(flags, size, "%s", line + 8);
-			found = true;
-		}
-	}
-	fclose(smaps);
-	return found;
-}
-
 TEST_F(slot, mapping_is_special)
 {
 	struct task_sharedinfo *slot;
@@ -768,9 +647,9 @@ TEST_F(slot, mapping_is_special)
 	slot = tst_slot(self->fd);
 	ASSERT_NE(NULL, slot);
 	/* Not even on request. */
-	EXPECT_NE(0, madvise(page_of(slot), tst_page_size(), MADV_DOFORK));
-	EXPECT_NE(0, madvise(page_of(slot), tst_page_size(), MADV_DODUMP));
-	ASSERT_TRUE(vm_flags(slot, flags, sizeof(flags)));
+	EXPECT_NE(0, madvise(tst_page_of(slot), tst_page_size(), MADV_DOFORK));
+	EXPECT_NE(0, madvise(tst_page_of(slot), tst_page_size(), MADV_DODUMP));
+	ASSERT_TRUE(tst_vm_flags(slot, flags, sizeof(flags)));
 	printf("# VmFlags:%s", flags);
 	EXPECT_NE(NULL, strstr(flags, " dc"))
 		TH_LOG("fork copies it");

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -164,6 +166,45 @@ int tst_count_mappings(void)
 	return count;
 }
 
+void *tst_page_of(const struct task_sharedinfo *slot)
+{
+	return (void *)((uintptr_t)slot & ~(tst_page_size() - 1));
+}
+
+bool tst_is_fresh(const struct task_sharedinfo *slot)
+{
+	size_t tid = offsetof(struct task_sharedinfo, tid), after = tid + sizeof(slot->tid);
+
+	return tst_is_zero(slot, tid) &&
+	       tst_is_zero((const char *)slot + after, sizeof(*slot) - after);
+}
+
+int tst_call(int fd, unsigned long request, void *arg)
+{
+	return ioctl(fd, request, arg) < 0 ? errno : 0;
+}
+
+bool tst_vm_flags(const void *address, char *flags, size_t size)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "re");
+	unsigned long start, end;
+	bool inside = false, found = false;
+	char line[512];
+
+	if (!smaps)
+		return false;
+	while (!found && fgets(line, sizeof(line), smaps)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			inside = (unsigned long)address >= start && (unsigned long)address < end;
+		else if (inside && !strncmp(line, "VmFlags:", 8)) {
+			snprintf(flags, size, "%s", line + 8);
+			found = true;
+		}
+	}
+	fclose(smaps);
+	return found;
+}
+
 /* Figures */
 
 /* Every field of struct taskshared_counters that counts something. */
@@ -254,6 +295,17 @@ long long tst_state(const char *name)
 	if (tst_read_file(STATE, text, sizeof(text)) < 0)
 		return -1;
 	return value_of(text, name);
+}
+
+bool tst_nothing_held(void)
+{
+	return !tst_state("slots") && !tst_state("pages") && !tst_state("files") &&
+	       !tst_state("pools");
+}
+
+bool tst_nothing_held_soon(void)
+{
+	return tst_wait_until(tst_nothing_held(), 10000);
 }
 
 int tst_totals(struct taskshared_counters *totals)
@@ -535,6 +587,14 @@ void tst_crew_stop(struct tst_crew *crew)
 	crew->members = NULL;
 }
 
+void tst_request_for_ever(struct tst_member *member)
+{
+	struct task_sharedinfo *slot = tst_slot(member->crew->fd);
+
+	while (slot && !member->crew->leave)
+		tst_request(slot);
+}
+
 int tst_wait_child(pid_t child)
 {
 	int status;
@@ -575,4 +635,47 @@ int tst_in_child(int (*check)(void *arg), void *arg)
 		_exit(code);
 	}
 	return child < 0 ? -1 : tst_wait_child(child);
+}
+
+pid_t tst_start_sharing(int (*run)(void *arg), void *arg, int flags)
+{
+	static char stack[64 * 1024] __attribute__((aligned(16)));
+
+	return clone(run, stack + sizeof(stack), CLONE_VM | SIGCHLD | flags, arg);
+}
+
+int tst_send_fd(int socket, int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(int));
+	return sendmsg(socket, &message, 0) == 1 ? 0 : -1;
+}
+
+int tst_receive_fd(int socket)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *header;
+	int fd = -1;
+
+	if (recvmsg(socket, &message, 0) != 1)
+		return -1;
+	header = CMSG_FIRSTHDR(&message);
+	if (header)
+		memcpy(&fd, CMSG_DATA(header), sizeof(int));
+	return fd;
 }

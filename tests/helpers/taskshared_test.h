@@ -41,8 +41,16 @@ struct task_sharedinfo *tst_find(void *area, size_t size, pid_t tid);
 struct task_sharedinfo *tst_slot(int fd);
 /* Offset of the calling thread's slot in the window, or -1. */
 long long tst_slot_offset(int fd);
+/* The page that a slot is in. */
+void *tst_page_of(const struct task_sharedinfo *slot);
 /* @count bytes that are all zero. */
 bool tst_is_zero(const volatile void *area, size_t count);
+/* Is all of a slot zero but its tid? */
+bool tst_is_fresh(const struct task_sharedinfo *slot);
+/* The errno of the ioctl, 0 if it succeeds. */
+int tst_call(int fd, unsigned long request, void *arg);
+/* What smaps says of the mapping at @address, " rd wr ...". */
+bool tst_vm_flags(const void *address, char *flags, size_t size);
 /* Lines of /proc/self/maps that name the device; -1 on error. */
 int tst_count_mappings(void);
 size_t tst_page_size(void);
@@ -79,6 +87,11 @@ bool tst_same(const struct taskshared_counters *a, const struct taskshared_count
 	      const char **message);
 /* "# name: granted ... " on standard output. */
 void tst_print_counters(const char *name, const struct taskshared_counters *counters);
+
+/* Has nobody a file of the module open, or a slot? */
+bool tst_nothing_held(void);
+/* ... at last, for what a killed process held goes in a moment. */
+bool tst_nothing_held_soon(void);
 
 /* Writes the delay_us parameter; returns 0 or the errno. */
 int tst_write_delay_us(const char *value);
@@ -194,9 +207,22 @@ struct tst_crew {
 int tst_crew_start(struct tst_crew *crew);
 void tst_crew_stop(struct tst_crew *crew);
 
+/* The @work of a member that does nothing but request. */
+void tst_request_for_ever(struct tst_member *member);
+
 /* Runs @check in a forked child: its exit code, or 256 + signal, or -1. */
 int tst_in_child(int (*check)(void *arg), void *arg);
 int tst_wait_child(pid_t child);
+/*
+ * Starts a child that shares the memory, errno and all: it can do little but make
+ * system calls. One at a time, because there is one stack.
+ */
+pid_t tst_start_sharing(int (*run)(void *arg), void *arg, int flags);
+
+/* A file goes through a socket. */
+int tst_send_fd(int socket, int fd);
+int tst_receive_fd(int socket);
+
 /*
  * From here on the calling process is another user's, without privileges but for the one
  * to reach the device wherever it is. @memlock: its RLIMIT_MEMLOCK.

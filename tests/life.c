@@ -1,0 +1,1456 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Life and death: every way in which a process or a thread comes into being, changes,
+ * is held up and ends, also in the middle of a delay. What it had is given back at
+ * once, what others have stays, and nothing is left at the end. slot.c has the plain
+ * ways; here they meet delays, other threads, and files that outlive their process.
+ *
+ * TASKSHARED_LIFE_KILLS says how many processes are killed at random moments,
+ * TASKSHARED_LIFE_SEED which moments those are.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "helpers/after_exec.h"
+#include "helpers/taskshared_test.h"
+
+#define GONE_MS		5000
+#define DELAY_MS	10000
+#define ROUNDS		20
+#define GROUP		"/sys/fs/cgroup/taskshared_life"
+#define CORE		"/tmp/taskshared_core"
+#define CORE_PATTERN	"/proc/sys/kernel/core_pattern"
+#define MAX_SLOTS	"/sys/module/taskshared/parameters/max_slots"
+#define MAX_SLOTS_STD	"32768"
+
+static unsigned int word_of(const struct task_sharedinfo *slot)
+{
+	return slot->sched_delay;
+}
+
+static pid_t tid_of(const struct task_sharedinfo *slot)
+{
+	return (pid_t)*(const volatile __u32 *)&slot->tid;
+}
+
+static struct task_sharedinfo *at(void *window, long long offset)
+{
+	return (struct task_sharedinfo *)((char *)window + offset);
+}
+
+/* Requests until it sees a delay begin; not the one in which it may be. */
+static bool enter_delay(struct task_sharedinfo *slot)
+{
+	uint64_t end = tst_now() + DELAY_MS * TST_MSEC;
+
+	slot->sched_delay = 0;
+	sched_yield();
+	while (tst_look(slot) != TASK_PREEMPT_DELAY_GRANTED)
+		if (tst_late(end))
+			return false;
+	return true;
+}
+
+/* Another thread's: what it reads is what the kernel has just written. */
+static bool sees_delay(const struct task_sharedinfo *slot)
+{
+	uint64_t end = tst_now() + DELAY_MS * TST_MSEC;
+
+	while (word_of(slot) != TASK_PREEMPT_DELAY_GRANTED)
+		if (tst_late(end))
+			return false;
+	return true;
+}
+
+static bool no_delay_runs(void)
+{
+	struct taskshared_counters totals;
+
+	return !tst_totals(&totals) && !totals.active;
+}
+
+static void expect_sums(struct __test_metadata *_metadata)
+{
+	struct taskshared_counters totals;
+	const char *message;
+
+	ASSERT_EQ(0, tst_totals(&totals));
+	tst_print_counters("totals", &totals);
+	EXPECT_TRUE(tst_adds_up(&totals, &message))
+		TH_LOG("%s", message);
+	EXPECT_EQ(0, totals.active);
+}
+
+static void expect_nothing_held(struct __test_metadata *_metadata)
+{
+	EXPECT_TRUE(tst_nothing_held_soon())
+		TH_LOG("pools %lld, files %lld, pages %lld, slots %lld", tst_state("pools"),
+		       tst_state("files"), tst_state("pages"), tst_state("slots"));
+}
+
+/*
+ * The scenarios of this fixture play in children, so that at the end nobody has
+ * anything. Beside them a hog on CPU 0, without which there are no delays.
+ */
+FIXTURE(life) {
+	struct tst_hog hog;
+};
+
+FIXTURE_SETUP(life)
+{
+	expect_nothing_held(_metadata);
+	ASSERT_EQ(0, tst_hogs_start(&self->hog, 1, 0));
+}
+
+FIXTURE_TEARDOWN(life)
+{
+	tst_hogs_stop(&self->hog, 1);
+	expect_nothing_held(_metadata);
+	expect_sums(_metadata);
+}
+
+/* The device, and a slot of the calling thread, on the CPU with the hog. */
+static struct task_sharedinfo *begin_life(int *fd)
+{
+	*fd = tst_pin(0) ? -1 : tst_open();
+	return *fd < 0 ? NULL : tst_slot(*fd);
+}
+
+/* Birth */
+
+struct birth {
+	int fd;
+	bool from_thread;
+};
+
+static int check_newborn(int inherited)
+{
+	struct taskshared_counters counters;
+	struct taskshared_info info = { 0 };
+	struct task_sharedinfo *slot;
+	int fd = tst_open();
+
+	if (tst_count_mappings() || tst_call(inherited, TASKSHARED_IOC_INFO, &info) != EPERM)
+		return 20;
+	slot = fd < 0 ? NULL : tst_slot(fd);
+	if (!slot || tid_of(slot) != getpid() || !tst_is_fresh(slot))
+		return 21;
+	/* The delay in which its parent was is not its own. */
+	if (tst_counters(fd, 0, &counters) || counters.requested || counters.active)
+		return 22;
+	return 0;
+}
+
+static pid_t by_fork(int fd)
+{
+	pid_t child = fork();
+
+	if (!child)
+		_exit(check_newborn(fd));
+	return child;
+}
+
+/* Its own slot, in the memory it borrows, and then a memory of its own. */
+static pid_t by_vfork(int fd)
+{
+	pid_t child = vfork();
+
+	if (!child) {
+		if (tst_slot_offset(fd) < 0)
+			_exit(23);
+		exec_again();
+		_exit(24);
+	}
+	return child;
+}
+
+static pid_t by_spawn(int fd)
+{
+	pid_t child;
+
+	(void)fd;
+	errno = posix_spawn(&child, "/proc/self/exe", NULL, NULL, exec_arguments,
+			    exec_environment);
+	return errno ? -1 : child;
+}
+
+/* In a delay, once in each way. The number is that of the check, of 100 on a child's. */
+static int give_birth(struct birth *birth)
+{
+	static pid_t (* const ways[])(int fd) = { by_fork, by_vfork, by_spawn };
+	struct taskshared_counters counters;
+	struct task_sharedinfo *slot;
+	const char *message;
+	unsigned int i;
+	int code;
+
+	slot = tst_slot(birth->fd);
+	if (!slot)
+		return 1;
+	prepare_exec(birth->fd, birth->from_thread ? 2 : 1);
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		if (!enter_delay(slot))
+			return 2;
+		code = tst_wait_child(ways[i](birth->fd));
+		if (code)
+			return 100 + code;
+		if (tid_of(slot) != gettid() || word_of(slot) == TASK_PREEMPT_DELAY_GRANTED)
+			return 3;
+		slot->sched_delay = 0;
+	}
+	if (tst_counters(birth->fd, 0, &counters) || counters.granted < ARRAY_SIZE(ways))
+		return 4;
+	return tst_adds_up(&counters, &message) && !counters.active ? 0 : 5;
+}
+
+static void *give_birth_in_thread(void *arg)
+{
+	return (void *)(long)give_birth(arg);
+}
+
+static int births(void *arg)
+{
+	struct birth birth = { .from_thread = arg };
+	pthread_t thread;
+	void *result;
+
+	if (!begin_life(&birth.fd))
+		return 90;
+	if (!arg)
+		return give_birth(&birth);
+	if (pthread_create(&thread, NULL, give_birth_in_thread, &birth))
+		return 91;
+	pthread_join(thread, &result);
+	return (int)(long)result;
+}
+
+TEST_F(life, born_in_a_delay)
+{
+	EXPECT_EQ(0, tst_in_child(births, NULL))
+		TH_LOG("the number is that of the check in give_birth()");
+	EXPECT_EQ(0, tst_in_child(births, ""))
+		TH_LOG("from another thread than the first");
+}
+
+/* A child that shares the memory outlives the one that has opened the device. */
+
+struct orphan {
+	int fd;
+	pid_t parent;
+	struct task_sharedinfo *slot;
+	volatile bool ready;
+};
+
+static int check_orphan(struct orphan *self)
+{
+	struct taskshared_counters counters;
+	const char *message;
+	int fd;
+
+	if (!tst_wait_until(tst_state("slots") == 1, GONE_MS))
+		return 2;
+	if (tid_of(self->slot) != gettid() || tst_state("pools") != 1)
+		return 3;
+	/* The parent's id was its slot's name: gone with it. */
+	if (!tst_counters(self->fd, self->parent, &counters) || errno != ESRCH)
+		return 4;
+	fd = tst_open();
+	if (fd < 0 || tst_slot_offset(fd) != tst_slot_offset(self->fd))
+		return 5;
+	if (!enter_delay(self->slot) || close(fd))
+		return 6;
+	if (tst_counters(self->fd, 0, &counters) || !counters.granted)
+		return 7;
+	return tst_adds_up(&counters, &message) ? 0 : 8;
+}
+
+static int orphan(void *arg)
+{
+	struct orphan *self = arg;
+	long long offset = tst_slot_offset(self->fd);
+
+	self->slot = at(self->slot, offset);
+	self->ready = true;
+	while (getppid() == self->parent)
+		tst_sleep(TST_MSEC);
+	_exit(offset < 0 ? 1 : check_orphan(self));
+}
+
+static int leaves_orphan(void *unused)
+{
+	static struct orphan self;
+
+	(void)unused;
+	if (!begin_life(&self.fd))
+		return 90;
+	self.parent = getpid();
+	self.slot = tst_map_window(self.fd, tst_page_size());
+	if (!self.slot || tst_start_sharing(orphan, &self, 0) < 0)
+		return 91;
+	return tst_wait_until(self.ready, GONE_MS) ? 0 : 92;
+}
+
+TEST_F(life, memory_outlives_its_first_process)
+{
+	/* The orphan becomes this one's child. */
+	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
+	EXPECT_EQ(0, tst_in_child(leaves_orphan, NULL));
+	EXPECT_EQ(0, tst_wait_child(-1))
+		TH_LOG("the number is that of the check in check_orphan()");
+}
+
+/* Shared descriptors, but not the memory */
+
+static pid_t fork_sharing_files(void)
+{
+	return (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+}
+
+/* Its code is the descriptor of the device that it has opened and left open. */
+static int opens_for_both(int inherited)
+{
+	int code = check_newborn(inherited), fd = tst_open();
+
+	return code ? 200 : fd;
+}
+
+static int shares_files(void *unused)
+{
+	struct taskshared_info info = { 0 };
+	struct task_sharedinfo *slot;
+	int fd, theirs;
+	pid_t child;
+
+	(void)unused;
+	slot = begin_life(&fd);
+	if (!slot)
+		return 1;
+	child = fork_sharing_files();
+	if (!child)
+		_exit(opens_for_both(fd));
+	theirs = tst_wait_child(child);
+	if (theirs <= fd || theirs >= 200)
+		return 2;
+	/* The child's memory is no more, but for its pool, which its file keeps. */
+	if (!tst_wait_until(tst_state("slots") == 1, GONE_MS) || tst_state("pools") != 2)
+		return 3;
+	if (tst_call(theirs, TASKSHARED_IOC_INFO, &info) != EPERM)
+		return 4;
+	if (tst_map_window(theirs, tst_page_size()) || errno != EPERM)
+		return 5;
+	/* The two that the child has opened. */
+	if (close(theirs) || close(theirs - 1) || tst_state("pools") != 1)
+		return 6;
+
+	/* The other way round. */
+	child = fork_sharing_files();
+	if (!child)
+		_exit(close(fd));
+	if (tst_wait_child(child) || tst_call(fd, TASKSHARED_IOC_INFO, &info) != EBADF)
+		return 7;
+	return tid_of(slot) == gettid() && enter_delay(slot) ? 0 : 8;
+}
+
+TEST_F(life, files_shared_memory_not)
+{
+	EXPECT_EQ(0, tst_in_child(shares_files, NULL))
+		TH_LOG("the number is that of the check in shares_files()");
+}
+
+/* exec in a delay, while other threads are in theirs; and one that fails. */
+
+static int exec_fails_then_works(void)
+{
+	struct taskshared_counters counters;
+	struct task_sharedinfo *slot;
+	int fd;
+
+	slot = begin_life(&fd);
+	if (!slot || !enter_delay(slot))
+		return 90;
+	execve("/nowhere", exec_arguments, exec_environment);
+	if (errno != ENOENT || tid_of(slot) != gettid() || !enter_delay(slot))
+		return 91;
+	if (tst_counters(fd, 0, &counters) || counters.granted < 2)
+		return 92;
+	prepare_exec(fd, 0);
+	exec_again();
+	return 93;
+}
+
+static void *exec_in_thread(void *unused)
+{
+	(void)unused;
+	_exit(exec_fails_then_works());
+}
+
+static int exec_beside_others(void *from_thread)
+{
+	struct tst_crew crew = { .fd = tst_open(), .count = 4, .work = tst_request_for_ever };
+	pthread_t thread;
+
+	if (crew.fd < 0 || tst_pin(0) || tst_crew_start(&crew))
+		return 80;
+	if (!from_thread)
+		return exec_fails_then_works();
+	if (pthread_create(&thread, NULL, exec_in_thread, NULL))
+		return 81;
+	while (1)
+		pause();
+}
+
+TEST_F(life, exec_in_a_delay)
+{
+	EXPECT_EQ(0, tst_in_child(exec_beside_others, NULL))
+		TH_LOG("the number is that of the check in check_after_exec()");
+	EXPECT_EQ(0, tst_in_child(exec_beside_others, ""))
+		TH_LOG("from another thread than the first");
+}
+
+/* The first thread ends before the others. */
+
+static pid_t leader;
+
+static void *get_slot(void *fd)
+{
+	return (void *)(long)(tst_slot_offset(*(int *)fd) < 0);
+}
+
+static int outlive_leader(void)
+{
+	struct taskshared_counters counters;
+	struct task_sharedinfo *slot;
+	pthread_t thread;
+	void *failed;
+	int fd;
+
+	slot = begin_life(&fd);
+	if (!slot)
+		return 80;
+	if (!tst_wait_until(tst_counters(fd, leader, &counters) && errno == ESRCH, GONE_MS))
+		return 81;
+	if (tst_state("slots") != 1 || tst_state("pools") != 1)
+		return 82;
+	if (!enter_delay(slot) || pthread_create(&thread, NULL, get_slot, &fd))
+		return 83;
+	pthread_join(thread, &failed);
+	if (failed || tst_wait_child(by_fork(fd)))
+		return 84;
+	prepare_exec(fd, 0);
+	exec_again();
+	return 85;
+}
+
+static void *survivor(void *unused)
+{
+	(void)unused;
+	_exit(outlive_leader());
+}
+
+static int leader_ends(void *unused)
+{
+	pthread_t thread;
+	int fd;
+
+	(void)unused;
+	leader = gettid();
+	if (!begin_life(&fd) || pthread_create(&thread, NULL, survivor, NULL))
+		return 90;
+	pthread_exit(NULL);
+}
+
+TEST_F(life, first_thread_ends_first)
+{
+	EXPECT_EQ(0, tst_in_child(leader_ends, NULL))
+		TH_LOG("the number is that of the check in outlive_leader() or check_after_exec()");
+}
+
+/* SIGKILL at random moments */
+
+static void *request_in_thread(void *fd)
+{
+	struct tst_crew crew = { .fd = *(int *)fd };
+	struct tst_member self = { .crew = &crew };
+
+	tst_request_for_ever(&self);
+	return NULL;
+}
+
+/* How far a process has come, in memory that it shares with the one that kills it. */
+enum stage { NEWBORN, OPENED, REQUESTING, RELEASED, STAGES };
+
+/* One thread that does nothing but request, one that gets a slot and gives it up. */
+static void live_until_killed(volatile enum stage *stage)
+{
+	int fd = tst_open(), i;
+	struct task_sharedinfo *slot;
+	pthread_t thread;
+
+	*stage = OPENED;
+	if (fd < 0 || pthread_create(&thread, NULL, request_in_thread, &fd))
+		_exit(1);
+	while (1) {
+		slot = tst_slot(fd);
+		if (!slot)
+			_exit(2);
+		*stage = REQUESTING;
+		for (i = 0; i < 1000; i++)
+			tst_look(slot);
+		munmap(tst_page_of(slot), tst_page_size());
+		if (ioctl(fd, TASKSHARED_IOC_RELEASE))
+			_exit(3);
+		*stage = RELEASED;
+	}
+}
+
+static bool kill_at_random(uint64_t *random, volatile enum stage *stage)
+{
+	uint64_t moment = tst_random(random) % (1U << (14 + tst_random(random) % 10));
+	volatile uint64_t i;
+	pid_t child;
+
+	*stage = NEWBORN;
+	child = fork();
+	if (!child)
+		live_until_killed(stage);
+	for (i = 0; i < moment; i++)
+		;
+	return child > 0 && !kill(child, SIGKILL) && tst_wait_child(child) == 256 + SIGKILL;
+}
+
+static unsigned long from_environment(const char *name, unsigned long otherwise)
+{
+	const char *word = getenv(name);
+
+	return word ? strtoul(word, NULL, 0) : otherwise;
+}
+
+static int kill_many(void *shared)
+{
+	unsigned long kills = from_environment("TASKSHARED_LIFE_KILLS", 1000), i;
+	uint64_t random = from_environment("TASKSHARED_LIFE_SEED", tst_now() | 1);
+	unsigned long killed[STAGES] = { 0 };
+	volatile enum stage *stage = shared;
+	int fd;
+
+	printf("# %lu kills, TASKSHARED_LIFE_SEED=%llu\n", kills, (unsigned long long)random);
+	if (tst_become_user(TST_NOBODY, 4 * tst_page_size()))
+		return 1;
+	for (i = 0; i < kills; i++) {
+		if (!kill_at_random(&random, stage))
+			return 2;
+		killed[*stage]++;
+	}
+	printf("# newborn %lu, opened %lu, requesting %lu, released %lu\n", killed[NEWBORN],
+	       killed[OPENED], killed[REQUESTING], killed[RELEASED]);
+	/* What the user paid is paid back: a page for all, and one slot. */
+	if (setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ tst_page_size(), tst_page_size() }))
+		return 3;
+	fd = tst_open();
+	if (fd < 0 || !tst_wait_until(tst_slot_offset(fd) == 0, GONE_MS))
+		return 4;
+	if (tst_state("slots") != 1)
+		return 5;
+	/* Too few to tell anything, or all at the same point? */
+	for (i = 0; i < STAGES; i++)
+		if (killed[i] < kills / 100)
+			return 6;
+	return 0;
+}
+
+TEST_F_TIMEOUT(life, killed_at_random_moments, 300)
+{
+	void *stage = mmap(NULL, tst_page_size(), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, stage);
+	/* Each has two slots at most. */
+	ASSERT_EQ(0, tst_write_file(MAX_SLOTS, "2", 0));
+	EXPECT_EQ(0, tst_in_child(kill_many, stage))
+		TH_LOG("the number is that of the check in kill_many()");
+	EXPECT_EQ(0, tst_write_file(MAX_SLOTS, MAX_SLOTS_STD, 0));
+}
+
+/* pthread_cancel */
+
+struct cancelled {
+	int fd;
+	void *window;
+	struct task_sharedinfo *volatile slot;
+	bool at_calls;
+};
+
+static void *until_cancelled(void *arg)
+{
+	struct cancelled *self = arg;
+	struct task_sharedinfo *slot;
+	int old;
+
+	pthread_setcanceltype(self->at_calls ? PTHREAD_CANCEL_DEFERRED :
+			      PTHREAD_CANCEL_ASYNCHRONOUS, &old);
+	tst_pin(0);
+	slot = at(self->window, tst_slot_offset(self->fd));
+	self->slot = slot;
+	while (1) {
+		tst_look(slot);
+		if (self->at_calls)
+			pthread_testcancel();
+	}
+	return NULL;
+}
+
+static int cancel_one(struct cancelled *self)
+{
+	pthread_t thread;
+	void *result;
+
+	self->slot = NULL;
+	if (pthread_create(&thread, NULL, until_cancelled, self))
+		return 10;
+	if (!tst_wait_until(self->slot, GONE_MS) || !sees_delay(self->slot))
+		return 11;
+	if (pthread_cancel(thread) || pthread_join(thread, &result))
+		return 12;
+	if (result != PTHREAD_CANCELED)
+		return 13;
+	if (!tst_wait_until(!tid_of(self->slot), GONE_MS))
+		return 14;
+	/* The main thread has none. */
+	return tst_state("slots") || !no_delay_runs() ? 15 : 0;
+}
+
+static int cancel_many(void *unused)
+{
+	struct cancelled self = { .fd = tst_open() };
+	int i, code = 0;
+
+	(void)unused;
+	self.window = tst_map_window(self.fd, tst_page_size());
+	if (!self.window || tst_pin(1))
+		return 1;
+	for (i = 0; i < 2 * ROUNDS && !code; i++) {
+		self.at_calls = i % 2;
+		code = cancel_one(&self);
+	}
+	return code;
+}
+
+TEST_F(life, cancelled)
+{
+	if (tst_cpus() < 2)
+		SKIP(return, "who looks at a delay of another thread needs a CPU of its own");
+	EXPECT_EQ(0, tst_in_child(cancel_many, NULL))
+		TH_LOG("the number is that of the check in cancel_one()");
+}
+
+/* Files in other hands */
+
+struct owner {
+	pid_t pid;
+	int fd;
+};
+
+/* A process with a slot that waits to be killed; @fd: what its descriptor is there. */
+static int start_owner(struct owner *owner, int *socket)
+{
+	int ends[2];
+
+	if (pipe(ends))
+		return -1;
+	owner->pid = fork();
+	if (!owner->pid) {
+		owner->fd = tst_open();
+		if (owner->fd < 0 || !tst_slot(owner->fd))
+			_exit(1);
+		if (socket && tst_send_fd(*socket, owner->fd))
+			_exit(2);
+		if (write(ends[1], &owner->fd, sizeof(owner->fd)) == sizeof(owner->fd))
+			while (1)
+				pause();
+		_exit(3);
+	}
+	close(ends[1]);
+	if (read(ends[0], &owner->fd, sizeof(owner->fd)) != sizeof(owner->fd))
+		owner->fd = -1;
+	close(ends[0]);
+	return owner->fd < 0 ? -1 : 0;
+}
+
+static int stop_owner(const struct owner *owner)
+{
+	return kill(owner->pid, SIGKILL) || tst_wait_child(owner->pid) != 256 + SIGKILL;
+}
+
+static bool is_refused(int fd)
+{
+	struct taskshared_counters counters = { 0 };
+	struct taskshared_info info = { 0 };
+	struct taskshared_slot where = { 0 };
+
+	return tst_call(fd, TASKSHARED_IOC_INFO, &info) == EPERM &&
+	       tst_call(fd, TASKSHARED_IOC_SLOT, &where) == EPERM &&
+	       tst_call(fd, TASKSHARED_IOC_COUNTERS, &counters) == EPERM &&
+	       tst_call(fd, TASKSHARED_IOC_RELEASE, NULL) == EPERM &&
+	       tst_call(fd, TASKSHARED_IOC_YIELD, NULL) == EPERM &&
+	       !tst_map_page(fd) && errno == EPERM &&
+	       !tst_map_window(fd, tst_page_size()) && errno == EPERM;
+}
+
+TEST_F(life, descriptor_taken_by_pidfd_getfd)
+{
+	struct owner owner;
+	int pidfd, fd;
+
+	ASSERT_EQ(0, start_owner(&owner, NULL));
+	pidfd = (int)syscall(SYS_pidfd_open, owner.pid, 0);
+	ASSERT_LE(0, pidfd);
+	fd = (int)syscall(SYS_pidfd_getfd, pidfd, owner.fd, 0);
+	ASSERT_LE(0, fd);
+	EXPECT_TRUE(is_refused(fd));
+	EXPECT_EQ(1, tst_state("slots"));
+	ASSERT_EQ(0, stop_owner(&owner));
+
+	/* Of no use to anybody, but sound, until it is closed. */
+	EXPECT_TRUE(tst_wait_until(tst_state("slots") == 0, GONE_MS));
+	EXPECT_TRUE(is_refused(fd));
+	EXPECT_EQ(1, tst_state("pools"));
+	EXPECT_EQ(1, tst_state("files"));
+	EXPECT_EQ(1, tst_state("pages"));
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(0, close(pidfd));
+}
+
+/* In a message that nobody receives. */
+TEST_F(life, descriptor_in_flight)
+{
+	struct owner owner;
+	int ends[2];
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	ASSERT_EQ(0, start_owner(&owner, &ends[1]));
+	ASSERT_EQ(0, stop_owner(&owner));
+	EXPECT_TRUE(tst_wait_until(tst_state("slots") == 0, GONE_MS));
+	EXPECT_EQ(1, tst_state("files"));
+	EXPECT_EQ(1, tst_state("pages"));
+	EXPECT_EQ(0, close(ends[0]));
+	EXPECT_EQ(0, close(ends[1]));
+}
+
+/* A file without any thread with a slot, and without the process that opened it. */
+
+struct heir {
+	int fd;
+	int go;
+	pid_t owner;
+};
+
+static int inherit(struct heir *self)
+{
+	char byte;
+
+	/* The owner ends when its child is there; then this one does. */
+	if (!tst_wait_until(getppid() != self->owner, GONE_MS))
+		return 1;
+	if (!tst_wait_until(tst_state("slots") == 0, GONE_MS))
+		return 2;
+	if (tst_state("files") != 1 || tst_state("pages") != 2 || tst_state("pools") != 1)
+		return 3;
+	if (!is_refused(self->fd))
+		return 4;
+	return read(self->go, &byte, 1) == 1 ? 0 : 5;
+}
+
+static int leaves_heir(void *arg)
+{
+	struct heir self = { .fd = tst_open(), .go = *(int *)arg, .owner = getpid() };
+	struct tst_crew crew = { .fd = self.fd, .count = 40 };
+	pid_t child;
+
+	if (self.fd < 0 || tst_crew_start(&crew))
+		return 90;
+	/* First its threads go, which had all the slots. */
+	tst_crew_stop(&crew);
+	if (!tst_wait_until(tst_state("slots") == 0, GONE_MS) || tst_state("pages") != 2)
+		return 91;
+	child = fork();
+	if (!child)
+		_exit(inherit(&self));
+	return child < 0 ? 92 : 0;
+}
+
+TEST_F(life, file_outlives_its_process)
+{
+	int go[2];
+
+	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
+	ASSERT_EQ(0, pipe(go));
+	EXPECT_EQ(0, tst_in_child(leaves_heir, &go[0]));
+	EXPECT_EQ(1, tst_state("files"));
+	EXPECT_EQ(1, write(go[1], "", 1));
+	EXPECT_EQ(0, tst_wait_child(-1))
+		TH_LOG("the number is that of the check in inherit()");
+	close(go[0]);
+	close(go[1]);
+}
+
+/* unshare, and another user */
+
+static int unshare_everything(void *unused)
+{
+	static const int flags[] = {
+		CLONE_FILES, CLONE_FS, CLONE_SYSVSEM, CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC,
+		CLONE_NEWNET, CLONE_NEWCGROUP, CLONE_NEWUSER,
+	};
+	struct taskshared_counters counters;
+	struct task_sharedinfo *slot;
+	long long offset;
+	unsigned int i;
+	int fd;
+
+	(void)unused;
+	slot = begin_life(&fd);
+	offset = tst_slot_offset(fd);
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		if (!slot || !enter_delay(slot))
+			return 10 + (int)i;
+		if (unshare(flags[i]))
+			return 30 + (int)i;
+		if (tid_of(slot) != gettid() || tst_slot_offset(fd) != offset)
+			return 50 + (int)i;
+	}
+	if (tst_counters(fd, 0, &counters) || counters.granted < ARRAY_SIZE(flags))
+		return 70;
+	return 0;
+}
+
+TEST_F(life, unshared)
+{
+	EXPECT_EQ(0, tst_in_child(unshare_everything, NULL))
+		TH_LOG("the number tells the check and the flag in unshare_everything()");
+}
+
+/* Who opened the device pays, whoever the process runs as later. */
+static int becomes_another(void *unused)
+{
+	struct tst_crew crew = { .fd = tst_open(), .count = 33 };
+	unsigned int i;
+
+	(void)unused;
+	if (tst_slot_offset(crew.fd) < 0 || tst_become_user(TST_NOBODY, RLIM_INFINITY))
+		return 1;
+	if (tst_crew_start(&crew))
+		return 2;
+	for (i = 0; i < crew.count; i++)
+		if (crew.members[i].error)
+			return 3;
+	return tst_state("pages") == 2 ? 0 : 4;
+}
+
+static int pays_for_one_page(void *unused)
+{
+	struct tst_crew crew = { .count = 33 };
+	unsigned int i, refused = 0;
+
+	(void)unused;
+	if (tst_become_user(TST_NOBODY, tst_page_size()))
+		return 1;
+	crew.fd = tst_open();
+	if (tst_crew_start(&crew))
+		return 2;
+	for (i = 0; i < crew.count; i++)
+		refused += crew.members[i].error == ENOMEM;
+	return refused == 1 ? 0 : 3;
+}
+
+TEST_F(life, becomes_another_user)
+{
+	EXPECT_EQ(0, tst_in_child(becomes_another, NULL))
+		TH_LOG("the number is that of the check in becomes_another()");
+	EXPECT_TRUE(tst_nothing_held_soon());
+	EXPECT_EQ(0, tst_in_child(pays_for_one_page, NULL))
+		TH_LOG("what one user had was charged to another one");
+}
+
+/* Core dumps */
+
+#define MARK_SIZE	48
+
+/* Byte by byte, so that all of it is nowhere else in memory. */
+static void write_mark(volatile void *where, unsigned int kind)
+{
+	volatile unsigned char *bytes = where;
+	unsigned int i;
+
+	for (i = 0; i < MARK_SIZE; i++)
+		bytes[i] = (unsigned char)((i + 1) * (37 + 2 * kind));
+}
+
+static bool has_mark(const char *file, unsigned int kind)
+{
+	unsigned char mark[MARK_SIZE];
+	struct stat stat;
+	bool found = false;
+	void *core;
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+
+	write_mark(mark, kind);
+	if (fd < 0 || fstat(fd, &stat))
+		return false;
+	core = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (core != MAP_FAILED) {
+		found = memmem(core, (size_t)stat.st_size, mark, sizeof(mark));
+		munmap(core, (size_t)stat.st_size);
+	}
+	close(fd);
+	return found;
+}
+
+static int dumps_core(void *unused)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	struct task_sharedinfo *slot;
+	struct tst_crew crew;
+	void *plain;
+
+	(void)unused;
+	plain = mmap(NULL, tst_page_size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		     -1, 0);
+	slot = begin_life(&crew.fd);
+	if (plain == MAP_FAILED || !slot || !tst_map_window(crew.fd, tst_page_size()))
+		return 1;
+	crew.count = 2;
+	crew.work = tst_request_for_ever;
+	if (tst_crew_start(&crew))
+		return 2;
+	/* All kinds of mappings. */
+	if (setrlimit(RLIMIT_CORE, &limit) ||
+	    tst_write_file("/proc/self/coredump_filter", "0x1ff", 0))
+		return 3;
+	write_mark(plain, 0);
+	write_mark(slot->__reserved_owner, 1);
+	if (!enter_delay(slot))
+		return 4;
+	raise(SIGSEGV);
+	return 5;
+}
+
+TEST_F(life, core_dump)
+{
+	char before[256];
+
+	ASSERT_LT(0, tst_read_file(CORE_PATTERN, before, sizeof(before)));
+	ASSERT_EQ(0, tst_write_file(CORE_PATTERN, CORE, 0));
+	EXPECT_EQ(256 + SIGSEGV, tst_in_child(dumps_core, NULL));
+	EXPECT_EQ(0, tst_write_file(CORE_PATTERN, before, 0));
+	EXPECT_TRUE(has_mark(CORE, 0))
+		TH_LOG("not even ordinary memory is in the dump");
+	EXPECT_FALSE(has_mark(CORE, 1))
+		TH_LOG("the slot is in the dump");
+	unlink(CORE);
+}
+
+/*
+ * Seen from outside: a child that shares the memory requests beside a hog on CPU 0, so
+ * this process, on CPU 1, sees in its slot when a delay begins, and does something to
+ * the child there and then.
+ */
+FIXTURE(seen) {
+	struct tst_hog hog;
+	int fd;
+	void *window;
+	pid_t pid;
+	struct task_sharedinfo *slot;
+	/* The child's */
+	volatile long long offset;
+};
+
+static int request_always(void *arg)
+{
+	FIXTURE_DATA(seen) *self = arg;
+	struct task_sharedinfo *slot;
+
+	tst_pin(0);
+	self->offset = tst_slot_offset(self->fd);
+	slot = at(self->window, self->offset);
+	while (1)
+		tst_look(slot);
+	return 0;
+}
+
+static void start_seen(struct __test_metadata *_metadata, FIXTURE_DATA(seen) *self)
+{
+	self->offset = -2;
+	self->pid = tst_start_sharing(request_always, self, 0);
+	ASSERT_LT(0, self->pid);
+	ASSERT_TRUE(tst_wait_until(self->offset != -2, GONE_MS));
+	ASSERT_LE(0, self->offset);
+	self->slot = at(self->window, self->offset);
+	EXPECT_EQ(self->pid, tid_of(self->slot));
+}
+
+static void kill_seen(struct __test_metadata *_metadata, FIXTURE_DATA(seen) *self)
+{
+	pid_t pid = self->pid;
+
+	self->pid = 0;
+	EXPECT_EQ(0, kill(pid, SIGKILL));
+	EXPECT_EQ(256 + SIGKILL, tst_wait_child(pid));
+	EXPECT_TRUE(tst_wait_until(!tid_of(self->slot), GONE_MS));
+	EXPECT_EQ(0, tst_state("slots"));
+	EXPECT_TRUE(tst_is_zero(self->slot, TST_SLOT_SIZE));
+	EXPECT_TRUE(no_delay_runs());
+}
+
+FIXTURE_SETUP(seen)
+{
+	if (tst_cpus() < 2)
+		SKIP(return, "who looks at a delay of another thread needs a CPU of its own");
+	expect_nothing_held(_metadata);
+	ASSERT_EQ(0, tst_pin(1));
+	ASSERT_EQ(0, tst_hogs_start(&self->hog, 1, 0));
+	self->fd = tst_open();
+	ASSERT_LE(0, self->fd);
+	self->window = tst_map_window(self->fd, tst_page_size());
+	ASSERT_NE(NULL, self->window);
+	start_seen(_metadata, self);
+}
+
+FIXTURE_TEARDOWN(seen)
+{
+	if (self->pid > 0)
+		kill_seen(_metadata, self);
+	tst_hogs_stop(&self->hog, 1);
+	munmap(self->window, tst_page_size());
+	close(self->fd);
+	expect_nothing_held(_metadata);
+	expect_sums(_metadata);
+}
+
+/* It is stopped, however that came about: no delay goes on meanwhile. */
+static void expect_still(struct __test_metadata *_metadata, FIXTURE_DATA(seen) *self)
+{
+	struct taskshared_counters first, later;
+
+	EXPECT_EQ(0, tst_counters(self->fd, self->pid, &first));
+	EXPECT_EQ(0, first.active);
+	EXPECT_NE(TASK_PREEMPT_DELAY_GRANTED, word_of(self->slot));
+	EXPECT_EQ(self->pid, tid_of(self->slot));
+	tst_sleep(5 * TST_MSEC);
+	EXPECT_EQ(0, tst_counters(self->fd, self->pid, &later));
+	EXPECT_EQ(first.requested, later.requested);
+}
+
+static uint64_t grants(FIXTURE_DATA(seen) *self)
+{
+	struct taskshared_counters counters;
+
+	return tst_counters(self->fd, self->pid, &counters) ? 0 : counters.granted;
+}
+
+static void expect_going_on(struct __test_metadata *_metadata, FIXTURE_DATA(seen) *self,
+			    uint64_t before)
+{
+	EXPECT_TRUE(tst_wait_until(grants(self) > before, DELAY_MS))
+		TH_LOG("no delays any more");
+}
+
+TEST_F(seen, killed_in_a_delay)
+{
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_TRUE(sees_delay(self->slot));
+		kill_seen(_metadata, self);
+		start_seen(_metadata, self);
+	}
+}
+
+TEST_F(seen, stopped_in_a_delay)
+{
+	uint64_t before;
+	int i, status;
+
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_TRUE(sees_delay(self->slot));
+		ASSERT_EQ(0, kill(self->pid, SIGSTOP));
+		ASSERT_EQ(self->pid, waitpid(self->pid, &status, WUNTRACED));
+		expect_still(_metadata, self);
+		before = grants(self);
+		ASSERT_EQ(0, kill(self->pid, SIGCONT));
+		expect_going_on(_metadata, self, before);
+	}
+}
+
+/* The tracer reaches neither the request nor what the kernel wrote. */
+static void expect_out_of_reach(struct __test_metadata *_metadata, FIXTURE_DATA(seen) *self)
+{
+	struct task_sharedinfo before = *self->slot;
+	char *bytes = (char *)self->slot;
+	size_t i;
+
+	for (i = 0; i < TST_SLOT_SIZE; i += sizeof(long)) {
+		errno = 0;
+		EXPECT_EQ(-1, ptrace(PTRACE_PEEKDATA, self->pid, bytes + i, NULL));
+		EXPECT_EQ(EIO, errno);
+		errno = 0;
+		EXPECT_EQ(-1, ptrace(PTRACE_POKEDATA, self->pid, bytes + i, (void *)-1L));
+		EXPECT_EQ(EIO, errno);
+	}
+	EXPECT_EQ(0, memcmp(&before, (void *)self->slot, sizeof(before)));
+}
+
+static void trace_on(struct __test_metadata *_metadata, FIXTURE_DATA(seen) *self, int how)
+{
+	int status;
+
+	ASSERT_EQ(0, ptrace(how, self->pid, NULL, NULL));
+	if (how == PTRACE_SINGLESTEP)
+		ASSERT_EQ(self->pid, waitpid(self->pid, &status, __WALL));
+}
+
+TEST_F(seen, ptrace_attach_in_a_delay)
+{
+	uint64_t before;
+	int i, status;
+
+	for (i = 0; i < ROUNDS; i++) {
+		before = grants(self);
+		ASSERT_TRUE(sees_delay(self->slot));
+		ASSERT_EQ(0, ptrace(PTRACE_ATTACH, self->pid, NULL, NULL));
+		ASSERT_EQ(self->pid, waitpid(self->pid, &status, __WALL));
+		EXPECT_TRUE(WIFSTOPPED(status));
+		expect_still(_metadata, self);
+		if (!i)
+			expect_out_of_reach(_metadata, self);
+		ASSERT_EQ(0, ptrace(PTRACE_DETACH, self->pid, NULL, NULL));
+		expect_going_on(_metadata, self, before);
+	}
+}
+
+TEST_F(seen, ptrace_interrupt_and_steps)
+{
+	uint64_t before;
+	int i, status;
+
+	ASSERT_EQ(0, ptrace(PTRACE_SEIZE, self->pid, NULL, NULL));
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_TRUE(sees_delay(self->slot));
+		ASSERT_EQ(0, ptrace(PTRACE_INTERRUPT, self->pid, NULL, NULL));
+		ASSERT_EQ(self->pid, waitpid(self->pid, &status, __WALL));
+		expect_still(_metadata, self);
+		before = grants(self);
+		trace_on(_metadata, self, PTRACE_CONT);
+		expect_going_on(_metadata, self, before);
+	}
+	ASSERT_EQ(0, ptrace(PTRACE_INTERRUPT, self->pid, NULL, NULL));
+	ASSERT_EQ(self->pid, waitpid(self->pid, &status, __WALL));
+	for (i = 0; i < 200; i++)
+		trace_on(_metadata, self, PTRACE_SINGLESTEP);
+	expect_still(_metadata, self);
+	/* Killed while it is stopped. */
+}
+
+static bool frozen_is(const char *what)
+{
+	char text[256];
+
+	return tst_read_file(GROUP "/cgroup.events", text, sizeof(text)) > 0 && strstr(text, what);
+}
+
+TEST_F(seen, frozen_in_a_delay)
+{
+	uint64_t before;
+	char word[16];
+	int i;
+
+	ASSERT_TRUE(!mkdir(GROUP, 0755) || errno == EEXIST);
+	snprintf(word, sizeof(word), "%d", self->pid);
+	ASSERT_EQ(0, tst_write_file(GROUP "/cgroup.procs", word, 0));
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_TRUE(sees_delay(self->slot));
+		ASSERT_EQ(0, tst_write_file(GROUP "/cgroup.freeze", "1", 0));
+		ASSERT_TRUE(tst_wait_until(frozen_is("frozen 1"), GONE_MS));
+		expect_still(_metadata, self);
+		before = grants(self);
+		ASSERT_EQ(0, tst_write_file(GROUP "/cgroup.freeze", "0", 0));
+		expect_going_on(_metadata, self, before);
+	}
+	/* A frozen one can still be killed. */
+	ASSERT_EQ(0, tst_write_file(GROUP "/cgroup.freeze", "1", 0));
+	ASSERT_TRUE(tst_wait_until(frozen_is("frozen 1"), GONE_MS));
+	kill_seen(_metadata, self);
+	EXPECT_TRUE(tst_wait_until(!rmdir(GROUP), GONE_MS));
+}
+
+/* close */
+
+/* Is always in user mode, and needs no memory of the device. */
+static void keep_running(struct tst_member *member)
+{
+	tst_pin(0);
+	while (!member->crew->leave)
+		;
+}
+
+/*
+ * The last file and mapping go, while a thread is in a delay. Its requests are written
+ * by this one: else it would have to know when its slot is out of its sight.
+ */
+static void close_in_a_delay(struct __test_metadata *_metadata, struct tst_crew *crew)
+{
+	struct tst_member *member = &crew->members[0];
+	struct taskshared_counters before, after;
+	void *window = tst_map_window(crew->fd, tst_page_size());
+	struct task_sharedinfo *slot;
+
+	ASSERT_NE(NULL, window);
+	slot = at(window, member->offset);
+	ASSERT_EQ(member->tid, tid_of(slot));
+	ASSERT_EQ(0, tst_counters(crew->fd, member->tid, &before));
+	ASSERT_TRUE(enter_delay(slot));
+	EXPECT_EQ(0, close(crew->fd));
+	EXPECT_EQ(0, munmap(window, tst_page_size()));
+
+	EXPECT_EQ(0, tst_state("files"));
+	EXPECT_EQ(1, tst_state("slots"));
+	EXPECT_TRUE(tst_wait_until(no_delay_runs(), GONE_MS));
+	crew->fd = tst_open();
+	ASSERT_LE(0, crew->fd);
+	ASSERT_EQ(0, tst_counters(crew->fd, member->tid, &after));
+	EXPECT_LT(before.granted, after.granted);
+	EXPECT_EQ(0, after.active);
+}
+
+TEST_F(life, close_while_another_is_in_a_delay)
+{
+	struct tst_crew crew = { .fd = tst_open(), .count = 1, .work = keep_running };
+	int i;
+
+	if (tst_cpus() < 2)
+		SKIP(return, "who looks at a delay of another thread needs a CPU of its own");
+	ASSERT_EQ(0, tst_pin(1));
+	ASSERT_EQ(0, tst_crew_start(&crew));
+	ASSERT_EQ(0, crew.members[0].error);
+	for (i = 0; i < ROUNDS; i++)
+		close_in_a_delay(_metadata, &crew);
+	tst_crew_stop(&crew);
+	close(crew.fd);
+}
+
+/*
+ * By its own hand, and in virtual time, so that it is sure to be in the delay: whatever
+ * ends it or holds it up there, the delay is over, and is counted as ended otherwise.
+ */
+FIXTURE(alone) {
+	struct tst_hog hog;
+};
+
+FIXTURE_SETUP(alone)
+{
+	expect_nothing_held(_metadata);
+	ASSERT_EQ(0, tst_hogs_start(&self->hog, 1, 0));
+}
+
+FIXTURE_TEARDOWN(alone)
+{
+	tst_hogs_stop(&self->hog, 1);
+	expect_nothing_held(_metadata);
+	expect_sums(_metadata);
+}
+
+static void end_by_exit(void)
+{
+	_exit(0);
+}
+
+static void end_by_kill(void)
+{
+	raise(SIGKILL);
+}
+
+static void end_by_fault(void)
+{
+	*(volatile int *)NULL = 0;
+}
+
+static void end_of_thread(void)
+{
+	pthread_exit(NULL);
+}
+
+/* @quick: long before the cap; others end in the kernel, when the cap is reached. */
+static const struct {
+	const char *name;
+	void (*end)(void);
+	int code;
+	bool quick;
+} ends[] = {
+	{ "exit", end_by_exit, 0, false },
+	{ "SIGKILL", end_by_kill, 256 + SIGKILL, true },
+	{ "a fault", end_by_fault, 256 + SIGSEGV, true },
+	{ "the end of the thread", end_of_thread, 0, false },
+	{ "exec", exec_again, 0, false },
+};
+
+static int end_in_delay(void *which)
+{
+	struct task_sharedinfo *slot;
+	int fd;
+
+	slot = begin_life(&fd);
+	if (!slot)
+		return 90;
+	prepare_exec(fd, 0);
+	if (!enter_delay(slot))
+		return 91;
+	ends[*(unsigned int *)which].end();
+	return 92;
+}
+
+TEST_F(alone, ends_in_a_delay)
+{
+	struct taskshared_counters before, after;
+	unsigned int i;
+	int round;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		ASSERT_EQ(0, tst_totals(&before));
+		for (round = 0; round < ROUNDS; round++)
+			ASSERT_EQ(ends[i].code, tst_in_child(end_in_delay, &i))
+				TH_LOG("%s", ends[i].name);
+		EXPECT_TRUE(tst_nothing_held_soon());
+		ASSERT_EQ(0, tst_totals(&after));
+		after = tst_difference(&after, &before);
+		tst_print_counters(ends[i].name, &after);
+		EXPECT_EQ(ROUNDS, after.granted);
+		EXPECT_EQ(ROUNDS, ends[i].quick ? after.ended : after.ended + after.expired);
+	}
+}
+
+static void hold_by_stop(void)
+{
+	raise(SIGSTOP);
+}
+
+static bool stops(pid_t child)
+{
+	int status;
+
+	return waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status);
+}
+
+static bool release_stopped(pid_t child)
+{
+	return !kill(child, SIGCONT);
+}
+
+static bool release_traced(pid_t child)
+{
+	return !ptrace(PTRACE_CONT, child, NULL, NULL);
+}
+
+static void hold_by_freezer(void)
+{
+	tst_write_file(GROUP "/cgroup.freeze", "1", 0);
+}
+
+static bool freezes(pid_t child)
+{
+	(void)child;
+	return tst_wait_until(frozen_is("frozen 1"), GONE_MS);
+}
+
+static bool release_frozen(pid_t child)
+{
+	(void)child;
+	return !tst_write_file(GROUP "/cgroup.freeze", "0", 0);
+}
+
+static const struct {
+	const char *name;
+	bool traced;
+	void (*hold)(void);
+	bool (*held)(pid_t child);
+	bool (*release)(pid_t child);
+} holds[] = {
+	{ "stopped", false, hold_by_stop, stops, release_stopped },
+	{ "traced", true, hold_by_stop, stops, release_traced },
+	{ "frozen", false, hold_by_freezer, freezes, release_frozen },
+};
+
+/* It is held up so often, and goes on. */
+static int held_in_delays(unsigned int which)
+{
+	struct taskshared_counters counters;
+	struct task_sharedinfo *slot;
+	int fd, i;
+
+	if (tst_write_file(GROUP "/cgroup.procs", "0", 0))
+		return 1;
+	if (holds[which].traced && ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		return 2;
+	slot = begin_life(&fd);
+	for (i = 0; i < ROUNDS; i++) {
+		if (!slot || !enter_delay(slot))
+			return 3;
+		holds[which].hold();
+		if (tid_of(slot) != gettid() || word_of(slot) == TASK_PREEMPT_DELAY_GRANTED)
+			return 4;
+	}
+	if (tst_counters(fd, 0, &counters) || counters.granted != ROUNDS)
+		return 5;
+	printf("# %s: %llu of %d\n", holds[which].name, (unsigned long long)counters.ended,
+	       ROUNDS);
+	fflush(stdout);
+	return counters.ended == ROUNDS ? 0 : 6;
+}
+
+static void hold_up(struct __test_metadata *_metadata, unsigned int which)
+{
+	pid_t child;
+	int i;
+
+	fflush(NULL);
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(held_in_delays(which));
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_TRUE(holds[which].held(child));
+		EXPECT_TRUE(no_delay_runs());
+		EXPECT_EQ(1, tst_state("slots"));
+		ASSERT_TRUE(holds[which].release(child));
+	}
+	EXPECT_EQ(0, tst_wait_child(child))
+		TH_LOG("%s: the number is that of the check in held_in_delays()",
+		       holds[which].name);
+}
+
+TEST_F(alone, held_up_in_a_delay)
+{
+	unsigned int i;
+
+	ASSERT_TRUE(!mkdir(GROUP, 0755) || errno == EEXIST);
+	for (i = 0; i < ARRAY_SIZE(holds); i++)
+		hold_up(_metadata, i);
+	EXPECT_TRUE(tst_wait_until(!rmdir(GROUP), GONE_MS));
+}
+
+TEST_HARNESS_MAIN
