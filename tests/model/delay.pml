@@ -337,6 +337,8 @@ active proctype cpu()
 		:: todo = PREEMPT_OFF
 		:: todo = COND_RESCHED
 		fi }
+	/* taskshared_die(): a breakpoint */
+	:: atomic { step(mode == USER); mode = KERNEL; todo = RETURN; delay_cut(true) }
 	:: atomic { step(mode == USER); syscall = true; mode = KERNEL;
 		if
 		:: todo = YIELD
@@ -400,8 +402,10 @@ active proctype cpu()
 		mode = TAKE }
 	:: atomic { step(mode == TAKE); assert(!is_active);
 		if
+		:: !live || word != REQ || broken(TAKE)
 		:: live && word == REQ && !broken(TAKE) -> store(0, false)
-		:: else
+		/* There is no handler for it. */
+		:: before = false
 		fi;
 		sig = false; mode = LOOP }
 

@@ -67,10 +67,10 @@
  *
  * A delay ends the moment the thread passes through the scheduler for any
  * reason, even if the scheduler picks the same thread again; sched_delay then
- * reads 0 instead of GRANTED. (One such pass is noticed only at the cap: that inside
- * a system call or page fault, by kernel preemption, after which the same thread goes
- * on.) The next delay needs a pass first: delays cannot be chained. The time is
- * charged to the thread, as any other: who takes more now gets less later.
+ * reads 0 instead of GRANTED. (Inside a system call or exception such a pass may go
+ * unseen if the same thread is picked again: then the delay ends with the next one, at
+ * the cap at the latest.) The next delay needs a pass first: delays cannot be chained.
+ * The time is charged to the thread, as any other: who takes more now gets less later.
  *
  * The cap binds in user mode; a system call made inside a delay is not interrupted on
  * kernels that do not preempt system calls, and the time past the cap shows in the
