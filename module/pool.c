@@ -60,6 +60,7 @@ struct taskshared_page {
  *	a file open
  * @nr_pages: how many
  * @roomy: pages with a free slot
+ * @growing: held by the one thread that adds a page; outside @lock
  */
 struct taskshared_pool {
 	struct hlist_node node;
@@ -75,6 +76,8 @@ struct taskshared_pool {
 	struct xarray pages;
 	unsigned int nr_pages;
 	struct list_head roomy;
+
+	struct mutex growing;
 };
 
 /* All pools by mm. A pool in here has at least one reference. */
@@ -88,7 +91,7 @@ static void taskshared_page_free(struct taskshared_pool *pool, struct taskshared
 	taskshared_user_uncharge_page(pool->user);
 }
 
-/* No lock held: this may have to wait for memory, and others must not for us. */
+/* Without the lock: this may have to wait for memory, and who needs none must not. */
 static struct taskshared_page *taskshared_page_alloc(struct taskshared_pool *pool)
 {
 	struct taskshared_page *page;
@@ -135,30 +138,52 @@ static void taskshared_page_del(struct taskshared_pool *pool, struct taskshared_
 	taskshared_page_free(pool, page);
 }
 
-/* Returns with the lock held if there is room. */
-static int taskshared_pool_lock_with_room(struct taskshared_pool *pool)
+static bool taskshared_pool_lock_if_room(struct taskshared_pool *pool)
 {
-	struct taskshared_page *page;
-	int ret = 0;
-
 	mutex_lock(&pool->lock);
 	if (!list_empty(&pool->roomy))
-		return 0;
+		return true;
 	mutex_unlock(&pool->lock);
+	return false;
+}
 
+/*
+ * One at a time: a page that a second thread takes for a moment may be the one that the
+ * limits do not allow, though the first one's is enough for both.
+ * Returns with the pool's lock held if there is room.
+ */
+static int taskshared_pool_grow(struct taskshared_pool *pool)
+{
+	struct taskshared_page *page;
+	int ret;
+
+	lockdep_assert_held(&pool->growing);
+
+	if (taskshared_pool_lock_if_room(pool))
+		return 0;
 	page = taskshared_page_alloc(pool);
 	if (!page)
 		return -ENOMEM;
 
-	/* Another thread may have been faster: then its page is enough for both. */
 	mutex_lock(&pool->lock);
-	if (list_empty(&pool->roomy)) {
-		ret = taskshared_page_add(pool, page);
-		if (!ret)
-			return 0;
+	ret = taskshared_page_add(pool, page);
+	if (ret) {
 		mutex_unlock(&pool->lock);
+		taskshared_page_free(pool, page);
 	}
-	taskshared_page_free(pool, page);
+	return ret;
+}
+
+/* Returns with the lock held if there is room. */
+static int taskshared_pool_lock_with_room(struct taskshared_pool *pool)
+{
+	int ret;
+
+	if (taskshared_pool_lock_if_room(pool))
+		return 0;
+	mutex_lock(&pool->growing);
+	ret = taskshared_pool_grow(pool);
+	mutex_unlock(&pool->growing);
 	return ret;
 }
 
@@ -300,6 +325,7 @@ static struct taskshared_pool *taskshared_pool_alloc(void)
 	pool->mm = current->mm;
 	pool->tgid = task_tgid_nr(current);
 	mutex_init(&pool->lock);
+	mutex_init(&pool->growing);
 	xa_init_flags(&pool->pages, XA_FLAGS_ALLOC);
 	INIT_LIST_HEAD(&pool->roomy);
 	/* The file that is being opened holds the module already. */

@@ -34,7 +34,7 @@ struct taskshared_user {
 	struct list_head node;
 	struct user_struct *user;
 	unsigned int pools;
-	atomic_t slots;
+	atomic_long_t slots;
 };
 
 /* Innermost; not held while memory is allocated. */
@@ -92,9 +92,24 @@ void taskshared_user_put(struct taskshared_user *user)
 	mutex_unlock(&taskshared_users_lock);
 	if (!last)
 		return;
-	WARN_ON_ONCE(atomic_read(&user->slots));
+	WARN_ON_ONCE(atomic_long_read(&user->slots));
 	free_uid(user->user);
 	kfree(user);
+}
+
+/*
+ * One more, if that is within @limit or the caller may go beyond it. Never too many, not
+ * even for a moment: somebody else, for whom there is room, would be refused.
+ */
+static bool taskshared_user_charge(atomic_long_t *sum, unsigned long limit, int capability)
+{
+	long old = atomic_long_read(sum);
+
+	do {
+		if ((unsigned long)old >= limit && !capable(capability))
+			return false;
+	} while (!atomic_long_try_cmpxchg(sum, &old, old + 1));
+	return true;
 }
 
 /* Return: 0, or -EDQUOT if the user has all the slots it may have. */
@@ -102,15 +117,12 @@ int taskshared_user_charge_slot(struct taskshared_user *user)
 {
 	unsigned int limit = READ_ONCE(taskshared_max_slots);
 
-	if (atomic_inc_return(&user->slots) <= limit || capable(CAP_SYS_RESOURCE))
-		return 0;
-	atomic_dec(&user->slots);
-	return -EDQUOT;
+	return taskshared_user_charge(&user->slots, limit, CAP_SYS_RESOURCE) ? 0 : -EDQUOT;
 }
 
 void taskshared_user_uncharge_slot(struct taskshared_user *user)
 {
-	atomic_dec(&user->slots);
+	atomic_long_dec(&user->slots);
 }
 
 /*
@@ -121,10 +133,7 @@ int taskshared_user_charge_page(struct taskshared_user *user)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 
-	if (atomic_long_inc_return(&user->user->locked_vm) <= limit || capable(CAP_IPC_LOCK))
-		return 0;
-	atomic_long_dec(&user->user->locked_vm);
-	return -ENOMEM;
+	return taskshared_user_charge(&user->user->locked_vm, limit, CAP_IPC_LOCK) ? 0 : -ENOMEM;
 }
 
 void taskshared_user_uncharge_page(struct taskshared_user *user)

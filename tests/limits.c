@@ -134,6 +134,94 @@ TEST_F(limits, edquot_by_max_slots)
 	EXPECT_EQ(0, ioctl(self->fd, TASKSHARED_IOC_RELEASE));
 }
 
+/* Two threads that need a new page at once */
+
+#define RACES		1000
+#define RACE_SPREAD	(8 * TST_USEC)
+
+/**
+ * struct race - who comes into the middle of another thread's first slot
+ * @begin: both wait for each other, the thread then until @at
+ * @at: when it takes a slot
+ * @error: errno, if it got none
+ */
+struct race {
+	int fd;
+	pthread_barrier_t begin, end;
+	uint64_t at;
+	int error;
+};
+
+/* Of a real-time class, so that it really comes when it is time. */
+static void *come_into_it(void *arg)
+{
+	struct race *race = arg;
+	struct timespec at;
+	unsigned int i;
+
+	for (i = 0; i < RACES; i++) {
+		pthread_barrier_wait(&race->begin);
+		at = tst_timespec(race->at);
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+		race->error = tst_slot_offset(race->fd) < 0 ? errno : 0;
+		ioctl(race->fd, TASKSHARED_IOC_RELEASE);
+		pthread_barrier_wait(&race->end);
+	}
+	return NULL;
+}
+
+/* How many of the two got no slot, though one page is enough for both. */
+static int race_once(struct race *race, uint64_t *random)
+{
+	uint64_t mine;
+	int failed;
+
+	race->fd = tst_open();
+	race->at = tst_now() + 100 * TST_USEC;
+	mine = race->at - tst_random(random) % RACE_SPREAD;
+	pthread_barrier_wait(&race->begin);
+	while (tst_now() < mine)
+		;
+	failed = tst_slot_offset(race->fd) < 0;
+	ioctl(race->fd, TASKSHARED_IOC_RELEASE);
+	pthread_barrier_wait(&race->end);
+	failed += race->error != 0;
+	close(race->fd);
+	return failed;
+}
+
+static int race_for_one_page(void *unused)
+{
+	struct race race = { .fd = -1 };
+	uint64_t random = 0x72616365;
+	unsigned int i, failed = 0;
+	pthread_t thread;
+
+	(void)unused;
+	pthread_barrier_init(&race.begin, NULL, 2);
+	pthread_barrier_init(&race.end, NULL, 2);
+	if (tst_set_fifo(1) || tst_become_user(TST_NOBODY, tst_page_size()))
+		return 1;
+	if (pthread_create(&thread, NULL, come_into_it, &race) || tst_set_fifo(0))
+		return 2;
+	for (i = 0; i < RACES; i++)
+		failed += race_once(&race, &random);
+	pthread_join(thread, NULL);
+	printf("# one page for two threads: %u refused in %u races\n", failed, RACES);
+	fflush(NULL);
+	return failed ? 3 : 0;
+}
+
+TEST_F(limits, one_page_is_enough_for_two)
+{
+	/* The hooks stay armed meanwhile. */
+	ASSERT_EQ(0, tst_pin(0));
+	ASSERT_EQ(0, tst_slot_offset(self->fd));
+	EXPECT_EQ(0, tst_in_child(race_for_one_page, NULL))
+		TH_LOG("the number is that of the check in race_for_one_page()");
+	EXPECT_EQ(0, ioctl(self->fd, TASKSHARED_IOC_RELEASE));
+}
+
 /* Threads that cannot be made */
 
 static int too_many_for_the_group(void *unused)
