@@ -9,6 +9,7 @@
  * TASKSHARED_LIFE_SEED which moments those are.
  */
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -35,6 +36,7 @@
 #define DELAY_MS	10000
 #define ROUNDS		20
 #define GROUP		"/sys/fs/cgroup/taskshared_life"
+#define BAD_PROGRAM	"/tmp/taskshared_bad_program"
 #define CORE		"/tmp/taskshared_core"
 #define CORE_PATTERN	"/proc/sys/kernel/core_pattern"
 #define MAX_SLOTS	"/sys/module/taskshared/parameters/max_slots"
@@ -105,9 +107,23 @@ static void expect_nothing_held(struct __test_metadata *_metadata)
 		       tst_state("files"), tst_state("pages"), tst_state("slots"));
 }
 
+/* With a hog on CPU 0, without which there are no delays. */
+static void begin(struct __test_metadata *_metadata, struct tst_hog *hog)
+{
+	expect_nothing_held(_metadata);
+	ASSERT_EQ(0, tst_hogs_start(hog, 1, 0));
+}
+
+static void end(struct __test_metadata *_metadata, struct tst_hog *hog)
+{
+	tst_hogs_stop(hog, 1);
+	expect_nothing_held(_metadata);
+	expect_sums(_metadata);
+}
+
 /*
  * The scenarios of this fixture play in children, so that at the end nobody has
- * anything. Beside them a hog on CPU 0, without which there are no delays.
+ * anything.
  */
 FIXTURE(life) {
 	struct tst_hog hog;
@@ -115,15 +131,12 @@ FIXTURE(life) {
 
 FIXTURE_SETUP(life)
 {
-	expect_nothing_held(_metadata);
-	ASSERT_EQ(0, tst_hogs_start(&self->hog, 1, 0));
+	begin(_metadata, &self->hog);
 }
 
 FIXTURE_TEARDOWN(life)
 {
-	tst_hogs_stop(&self->hog, 1);
-	expect_nothing_held(_metadata);
-	expect_sums(_metadata);
+	end(_metadata, &self->hog);
 }
 
 /* The device, and a slot of the calling thread, on the CPU with the hog. */
@@ -395,33 +408,100 @@ static int exec_fails_then_works(void)
 	return 93;
 }
 
-static void *exec_in_thread(void *unused)
+/**
+ * struct execution - how a process with four more threads calls exec
+ * @call: does it; its return value is that of the process if it fails
+ * @from_thread: not from the first thread
+ */
+struct execution {
+	int (*call)(void);
+	bool from_thread;
+};
+
+static void *exec_in_thread(void *arg)
 {
-	(void)unused;
-	_exit(exec_fails_then_works());
+	struct execution *execution = arg;
+
+	_exit(execution->call());
 }
 
-static int exec_beside_others(void *from_thread)
+static int exec_beside_others(void *arg)
 {
 	struct tst_crew crew = { .fd = tst_open(), .count = 4, .work = tst_request_for_ever };
+	struct execution *execution = arg;
 	pthread_t thread;
 
 	if (crew.fd < 0 || tst_pin(0) || tst_crew_start(&crew))
 		return 80;
-	if (!from_thread)
-		return exec_fails_then_works();
-	if (pthread_create(&thread, NULL, exec_in_thread, NULL))
+	if (!execution->from_thread)
+		return execution->call();
+	if (pthread_create(&thread, NULL, exec_in_thread, execution))
 		return 81;
-	while (1)
-		pause();
+	pthread_join(thread, NULL);
+	return 82;
 }
 
 TEST_F(life, exec_in_a_delay)
 {
-	EXPECT_EQ(0, tst_in_child(exec_beside_others, NULL))
+	struct execution execution = { .call = exec_fails_then_works };
+
+	EXPECT_EQ(0, tst_in_child(exec_beside_others, &execution))
 		TH_LOG("the number is that of the check in check_after_exec()");
-	EXPECT_EQ(0, tst_in_child(exec_beside_others, ""))
+	execution.from_thread = true;
+	EXPECT_EQ(0, tst_in_child(exec_beside_others, &execution))
 		TH_LOG("from another thread than the first");
+}
+
+/*
+ * A program that cannot be loaded, which is found out when the old one is already gone:
+ * its segment lies where no program can be.
+ */
+static int write_bad_program(void)
+{
+	const Elf64_Ehdr header = {
+		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+			     EV_CURRENT },
+		.e_type = ET_EXEC, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
+		.e_phoff = sizeof(header), .e_ehsize = sizeof(header),
+		.e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 1,
+	};
+	const Elf64_Phdr segment = {
+		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 1UL << 62,
+		.p_filesz = 4096, .p_memsz = 4096, .p_align = 4096,
+	};
+	int fd = open(BAD_PROGRAM, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	bool written = fd >= 0 && write(fd, &header, sizeof(header)) == sizeof(header) &&
+		       write(fd, &segment, sizeof(segment)) == sizeof(segment) &&
+		       !ftruncate(fd, 2 * 4096);
+
+	close(fd);
+	return written ? 0 : -1;
+}
+
+static int exec_bad_program(void)
+{
+	struct task_sharedinfo *slot;
+	int fd;
+
+	slot = begin_life(&fd);
+	if (!slot || !enter_delay(slot))
+		return 90;
+	execve(BAD_PROGRAM, exec_arguments, exec_environment);
+	return 91;
+}
+
+TEST_F(life, exec_fails_too_late)
+{
+	struct execution execution = { .call = exec_bad_program };
+
+	ASSERT_EQ(0, write_bad_program());
+	/* SIGKILL or SIGSEGV: the kernel's choice. */
+	EXPECT_LT(256, tst_in_child(exec_beside_others, &execution));
+	EXPECT_TRUE(tst_nothing_held_soon());
+	execution.from_thread = true;
+	EXPECT_LT(256, tst_in_child(exec_beside_others, &execution))
+		TH_LOG("from another thread than the first");
+	unlink(BAD_PROGRAM);
 }
 
 /* The first thread ends before the others. */
@@ -586,6 +666,23 @@ TEST_F_TIMEOUT(life, killed_at_random_moments, 300)
 	EXPECT_EQ(0, tst_in_child(kill_many, stage))
 		TH_LOG("the number is that of the check in kill_many()");
 	EXPECT_EQ(0, tst_write_file(MAX_SLOTS, MAX_SLOTS_STD, 0));
+}
+
+/* The first slot of all makes the hooks be armed, which takes a while. */
+TEST_F_TIMEOUT(life, killed_while_hooks_are_armed, 120)
+{
+	volatile enum stage *stage = mmap(NULL, tst_page_size(), PROT_READ | PROT_WRITE,
+					  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t random = from_environment("TASKSHARED_LIFE_SEED", tst_now() | 1);
+	int i;
+
+	ASSERT_NE(MAP_FAILED, stage);
+	printf("# TASKSHARED_LIFE_SEED=%llu\n", (unsigned long long)random);
+	for (i = 0; i < ROUNDS / 2; i++) {
+		ASSERT_TRUE(tst_wait_until(tst_state("armed") == 0, GONE_MS));
+		EXPECT_TRUE(kill_at_random(&random, stage));
+		EXPECT_TRUE(tst_nothing_held_soon());
+	}
 }
 
 /* pthread_cancel */
@@ -1022,9 +1119,8 @@ FIXTURE_SETUP(seen)
 {
 	if (tst_cpus() < 2)
 		SKIP(return, "who looks at a delay of another thread needs a CPU of its own");
-	expect_nothing_held(_metadata);
+	begin(_metadata, &self->hog);
 	ASSERT_EQ(0, tst_pin(1));
-	ASSERT_EQ(0, tst_hogs_start(&self->hog, 1, 0));
 	self->fd = tst_open();
 	ASSERT_LE(0, self->fd);
 	self->window = tst_map_window(self->fd, tst_page_size());
@@ -1036,11 +1132,9 @@ FIXTURE_TEARDOWN(seen)
 {
 	if (self->pid > 0)
 		kill_seen(_metadata, self);
-	tst_hogs_stop(&self->hog, 1);
 	munmap(self->window, tst_page_size());
 	close(self->fd);
-	expect_nothing_held(_metadata);
-	expect_sums(_metadata);
+	end(_metadata, &self->hog);
 }
 
 /* It is stopped, however that came about: no delay goes on meanwhile. */
@@ -1264,15 +1358,12 @@ FIXTURE(alone) {
 
 FIXTURE_SETUP(alone)
 {
-	expect_nothing_held(_metadata);
-	ASSERT_EQ(0, tst_hogs_start(&self->hog, 1, 0));
+	begin(_metadata, &self->hog);
 }
 
 FIXTURE_TEARDOWN(alone)
 {
-	tst_hogs_stop(&self->hog, 1);
-	expect_nothing_held(_metadata);
-	expect_sums(_metadata);
+	end(_metadata, &self->hog);
 }
 
 static void end_by_exit(void)
@@ -1339,8 +1430,10 @@ TEST_F(alone, ends_in_a_delay)
 		ASSERT_EQ(0, tst_totals(&after));
 		after = tst_difference(&after, &before);
 		tst_print_counters(ends[i].name, &after);
-		EXPECT_EQ(ROUNDS, after.granted);
-		EXPECT_EQ(ROUNDS, ends[i].quick ? after.ended : after.ended + after.expired);
+		/* More, if a console's thread has ended one before the child could look. */
+		EXPECT_LE(ROUNDS, after.granted);
+		EXPECT_EQ(after.granted,
+			  ends[i].quick ? after.ended : after.ended + after.expired);
 	}
 }
 
@@ -1414,12 +1507,12 @@ static int held_in_delays(unsigned int which)
 		if (tid_of(slot) != gettid() || word_of(slot) == TASK_PREEMPT_DELAY_GRANTED)
 			return 4;
 	}
-	if (tst_counters(fd, 0, &counters) || counters.granted != ROUNDS)
+	if (tst_counters(fd, 0, &counters) || counters.granted < ROUNDS)
 		return 5;
 	printf("# %s: %llu of %d\n", holds[which].name, (unsigned long long)counters.ended,
 	       ROUNDS);
 	fflush(stdout);
-	return counters.ended == ROUNDS ? 0 : 6;
+	return counters.ended == counters.granted ? 0 : 6;
 }
 
 static void hold_up(struct __test_metadata *_metadata, unsigned int which)

@@ -33,6 +33,7 @@
 #define SLOTS_PER_PAGE	32
 #define GONE_MS		5000
 #define RW		(PROT_READ | PROT_WRITE)
+#define RAM_DISK	"/dev/ram0"
 #define GROUP		"/sys/fs/cgroup/taskshared_memory"
 /* What the kernel never writes: the rest of the owner's line. */
 #define MARK		0x3c
@@ -469,6 +470,21 @@ TEST_F(memory, moved)
 	EXPECT_TRUE(works(self));
 }
 
+/* An old way to another part of the file: the same rules as for mmap. */
+TEST_F(memory, remapped)
+{
+	char *window = tst_map_window(self->fd, self->size);
+	unsigned long page = TASKSHARED_WINDOW / self->size;
+
+	ASSERT_NE(NULL, window);
+	EXPECT_EQ(0, syscall(SYS_remap_file_pages, window, self->size, 0, page, 0));
+	EXPECT_EQ(0, memcmp(window, self->page, self->size));
+	EXPECT_TRUE(is_special(window));
+	EXPECT_EQ(-1, syscall(SYS_remap_file_pages, window, self->size, 0, 1UL, 0));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_TRUE(works(self));
+}
+
 /* Protection */
 
 TEST_F(memory, protected)
@@ -799,6 +815,22 @@ TEST_F(memory, io_uring_is_refused)
 	EXPECT_TRUE(works(self));
 }
 
+/* A file that it holds is a file like any other. */
+TEST_F(memory, io_uring_holds_a_file)
+{
+	struct io_uring_params parameters = { 0 };
+	int ring = (int)syscall(SYS_io_uring_setup, 4, &parameters);
+	int other = tst_open();
+
+	ASSERT_LE(0, ring);
+	ASSERT_EQ(0, syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &other, 1));
+	EXPECT_EQ(0, close(other));
+	EXPECT_EQ(2, tst_state("files"));
+	EXPECT_EQ(0, close(ring));
+	EXPECT_TRUE(tst_wait_until(tst_state("files") == 1, GONE_MS));
+	EXPECT_TRUE(works(self));
+}
+
 /* The rings themselves in memory that the program gives (6.5); 6.1 refuses the flag. */
 TEST_F(memory, io_uring_has_no_rings_in_it)
 {
@@ -814,6 +846,34 @@ TEST_F(memory, io_uring_has_no_rings_in_it)
 }
 
 /* Direct I/O */
+
+TEST_F(memory, direct_io_is_refused)
+{
+	char *ordinary = place_for(self->size);
+	int disk = open(RAM_DISK, O_RDWR | O_DIRECT | O_CLOEXEC);
+	char *window = tst_map_window(self->fd, self->size);
+
+	if (disk < 0 && errno == ENOENT)
+		SKIP(return, "there is no " RAM_DISK);
+	ASSERT_LE(0, disk)
+		TH_LOG("%s", strerror(errno));
+	ASSERT_NE(NULL, window);
+	ASSERT_EQ(0, mprotect(ordinary, self->size, RW));
+	EXPECT_EQ(self->size, pwrite(disk, ordinary, self->size, 0));
+	EXPECT_EQ(self->size, pread(disk, ordinary, self->size, 0))
+		TH_LOG("not even ordinary memory can be used");
+	EXPECT_EQ(-1, pread(disk, self->page, self->size, 0));
+	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(-1, pwrite(disk, self->page, self->size, 0));
+	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(-1, pread(disk, window, self->size, 0));
+	EXPECT_EQ(EFAULT, errno);
+	/* By copying it can be done, as with any memory. */
+	EXPECT_EQ(0, fcntl(disk, F_SETFL, 0));
+	EXPECT_EQ(1, pread(disk, (char *)mark_of(self) + 1, 1, 0));
+	close(disk);
+	EXPECT_TRUE(works(self));
+}
 
 /* Two ends of a connection over the loopback device. */
 static int connect_loopback(int *from, int *to)
@@ -881,15 +941,14 @@ TEST_F(memory, not_moved_elsewhere)
 static int under_pressure(void *unused)
 {
 	const size_t much = 64 << 20;
+	FIXTURE_DATA(memory) self = { .fd = tst_open() };
 	struct task_sharedinfo *slot;
-	FIXTURE_DATA(memory) self;
 	char events[256];
 	pid_t child;
 	int code = 0;
 	size_t i;
 
 	(void)unused;
-	self.fd = tst_open();
 	slot = self.fd < 0 ? NULL : tst_slot(self.fd);
 	if (!slot || tst_write_file(GROUP "/cgroup.procs", "0", 0))
 		return 1;
