@@ -631,7 +631,8 @@ static int kill_many(void *shared)
 	int fd;
 
 	printf("# %lu kills, TASKSHARED_LIFE_SEED=%llu\n", kills, (unsigned long long)random);
-	if (tst_become_user(TST_NOBODY, 4 * tst_page_size()))
+	/* A file that stays open, so that what the user owes is not forgotten meanwhile. */
+	if (tst_become_user(TST_NOBODY, 4 * tst_page_size()) || (fd = tst_open()) < 0)
 		return 1;
 	for (i = 0; i < kills; i++) {
 		if (!kill_at_random(&random, stage))
@@ -643,10 +644,9 @@ static int kill_many(void *shared)
 	/* What the user paid is paid back: a page for all, and one slot. */
 	if (setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ tst_page_size(), tst_page_size() }))
 		return 3;
-	fd = tst_open();
-	if (fd < 0 || !tst_wait_until(tst_slot_offset(fd) == 0, GONE_MS))
+	if (!tst_wait_until(tst_slot_offset(fd) == 0, GONE_MS))
 		return 4;
-	if (tst_state("slots") != 1)
+	if (tst_state("slots") != 1 || tst_state("pools") != 1)
 		return 5;
 	/* Too few to tell anything, or all at the same point? */
 	for (i = 0; i < STAGES; i++)

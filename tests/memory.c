@@ -940,8 +940,8 @@ TEST_F(memory, not_moved_elsewhere)
 /* In the group: has a slot; its child takes more memory than the group may have. */
 static int under_pressure(void *unused)
 {
+	struct _test_data_memory self = { .fd = tst_open() };
 	const size_t much = 64 << 20;
-	FIXTURE_DATA(memory) self = { .fd = tst_open() };
 	struct task_sharedinfo *slot;
 	char events[256];
 	pid_t child;
