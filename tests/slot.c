@@ -4,16 +4,13 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
 #include "kselftest_harness.h"
 #include "helpers/after_exec.h"
