@@ -77,7 +77,7 @@ struct taskshared_pool {
 	unsigned int nr_pages;
 	struct list_head roomy;
 
-	struct mutex growing;
+	struct mutex growing; /* see above */
 };
 
 /* All pools by mm. A pool in here has at least one reference. */
